@@ -1,0 +1,89 @@
+//! What a model proposes to say or do.
+
+use serde::{Deserialize, Serialize};
+
+/// One reply a model proposes: text, tool calls, both, or silence.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The text; empty is silence.
+    pub text: String,
+    /// Actions it asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// Why the model stopped.
+    #[serde(default)]
+    pub finish: FinishReason,
+    /// The model that wrote it, as the provider names it.
+    #[serde(default)]
+    pub model: String,
+    /// What it cost in tokens.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+impl Candidate {
+    /// Neither says nor does anything.
+    #[must_use]
+    pub fn is_silence(&self) -> bool {
+        self.text.trim().is_empty() && self.tool_calls.is_empty()
+    }
+}
+
+/// One action a candidate asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The provider's id of the call.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments, as the model wrote them.
+    pub arguments: String,
+}
+
+/// Why a model stopped writing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// It was done.
+    #[default]
+    Stop,
+    /// It ran out of tokens.
+    Length,
+    /// It wants tools to be called.
+    ToolCalls,
+    /// The provider's own filter stopped it.
+    ContentFilter,
+}
+
+impl FinishReason {
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
+            Self::ContentFilter => "content_filter",
+        }
+    }
+}
+
+/// Tokens counted by the provider, or by us where it did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Read.
+    pub input_tokens: u64,
+    /// Written.
+    pub output_tokens: u64,
+}
+
+impl Usage {
+    /// Both together, stopping at the largest number.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Text to signals: folding, patterns, scores, pure.

@@ -1,0 +1,1 @@
+//! The HTTP API: wire types, authentication, limits, OpenAPI.

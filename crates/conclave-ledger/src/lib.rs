@@ -1,0 +1,1 @@
+//! The tamper-evident log: bytes, tree, proofs, offline verification, pure.

@@ -1,0 +1,1 @@
+//! Adapters to durable storage: spool and SQLite.
