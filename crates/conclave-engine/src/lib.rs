@@ -1,1 +1,40 @@
-//! The use-cases: runs the rules through ports.
+//! The use-cases: what happens to a turn, run through ports.
+//!
+//! **Invariant:** rules live in the pure crates; here they are only put in order and given time,
+//! storage and models.
+
+mod acquaintance;
+mod check;
+mod decision;
+mod deliver;
+mod delivery;
+mod engine;
+mod explanation;
+mod panel;
+mod ports;
+mod preflight;
+mod pseudonym;
+mod record;
+mod settings;
+mod stored;
+mod turn;
+mod view;
+
+pub use acquaintance::Acquaintances;
+pub use check::{Answer, Checker, Question, VoteLine};
+pub use decision::{Choice, Decision, Delivered};
+pub use deliver::{DeliverError, Reply};
+pub use delivery::Delivery;
+pub use engine::Engine;
+pub use explanation::{Contribution, Explanation, SafetyVerification, explain};
+pub use panel::{BuiltIn, Panel};
+pub use ports::{
+    AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
+    KeyRecord, KeyRing, KeyRole, Ledger, Model, ModelDirectory, ModelError, ModelRequest,
+    OfferedModel, StoredEntry, Tally, Verifier, VerifierError,
+};
+pub use pseudonym::{session_of, subject_of};
+pub use settings::Settings;
+pub use stored::{StoredDecision, StoredError, replay};
+pub use turn::Turn;
+pub use view::view;

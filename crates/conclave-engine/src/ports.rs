@@ -3,9 +3,13 @@
 //! **Invariant:** every source of time, chance, text or storage is one of these, so that a test can
 //! replace it and a decision can be replayed.
 
-use conclave_core::{AuditId, Candidate, GenerationFailure, KeyId, Message, Opinion, Seat, TenantId};
+use conclave_core::{
+    AuditId, Candidate, GenerationFailure, KeyId, Message, MicroUsd, Opinion, Reason, Score, Seat,
+    TenantId, Usage,
+};
 use conclave_ledger::{Body, Draft, EntryId};
 use conclave_verifiers::Case;
+use conclave_voice::FieldState;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,6 +40,12 @@ pub struct ModelRequest {
     pub guidance: Option<String>,
     /// Sampling temperature the field suggests, where the client set none.
     pub temperature: Option<f32>,
+    /// How the turn was sensed: drives the built-in responder.
+    pub field: Arc<FieldState>,
+    /// Whether the person is in crisis.
+    pub crisis: Score,
+    /// What was wrong with the last attempt.
+    pub reasons: Vec<Reason>,
     /// From 0: which attempt of the turn this is.
     pub attempt: u8,
     /// Makes the built-in responder deterministic.
@@ -58,6 +68,36 @@ pub struct ModelError {
 pub trait Model: Send + Sync {
     /// Asks for one candidate.
     fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>>;
+}
+
+/// One model as clients know it.
+#[derive(Clone)]
+pub struct OfferedModel {
+    /// What answers.
+    pub model: Arc<dyn Model>,
+    /// Who runs it.
+    pub provider: Arc<str>,
+    /// Its price per million tokens read.
+    pub input_price: MicroUsd,
+    /// Its price per million tokens written.
+    pub output_price: MicroUsd,
+}
+
+impl OfferedModel {
+    /// What these tokens cost.
+    #[must_use]
+    pub const fn cost(&self, usage: Usage) -> MicroUsd {
+        MicroUsd::for_tokens(usage.input_tokens, self.input_price)
+            .saturating_add(MicroUsd::for_tokens(usage.output_tokens, self.output_price))
+    }
+}
+
+/// Which models there are.
+pub trait ModelDirectory: Send + Sync {
+    /// The model with this name.
+    fn find(&self, name: &str) -> Option<OfferedModel>;
+    /// Every name, with who runs it, sorted.
+    fn names(&self) -> Vec<(String, Arc<str>)>;
 }
 
 /// Why a verifier could not judge.
@@ -98,6 +138,11 @@ pub trait Ledger: Send + Sync {
     fn append_soon(&self, draft: Draft, body: Body);
     /// How many entries [`Ledger::append_soon`] had to drop since start.
     fn dropped(&self) -> u64;
+    /// Whether entries can be taken; the sentence says what is wrong.
+    ///
+    /// # Errors
+    /// When the last entry could not be made durable.
+    fn health(&self) -> Result<(), AppendError>;
 }
 
 /// One entry as stored.
@@ -176,14 +221,23 @@ pub struct ArchiveError(pub String);
 /// The read side of the ledger. Reads see everything appended before the call.
 pub trait Archive: Send + Sync {
     /// All entries of one decision (the decision first, then its delivery), of this tenant only.
-    fn find(&self, tenant: u64, id: AuditId)
-    -> BoxFuture<'_, Result<Vec<StoredEntry>, ArchiveError>>;
+    fn find(
+        &self,
+        tenant: u64,
+        id: AuditId,
+    ) -> BoxFuture<'_, Result<Vec<StoredEntry>, ArchiveError>>;
     /// A page of decisions, newest first.
     fn list(&self, filter: DecisionFilter)
     -> BoxFuture<'_, Result<Vec<DecisionRow>, ArchiveError>>;
+    /// How many turns this subject has had, counted up to `at_most`; needs not see the latest entries.
+    fn turns_of(&self, subject: [u8; 16], at_most: u32)
+    -> BoxFuture<'_, Result<u32, ArchiveError>>;
     /// Counts since a time, for this tenant or all.
-    fn tally(&self, tenant: Option<u64>, since_ms: u64)
-    -> BoxFuture<'_, Result<Tally, ArchiveError>>;
+    fn tally(
+        &self,
+        tenant: Option<u64>,
+        since_ms: u64,
+    ) -> BoxFuture<'_, Result<Tally, ArchiveError>>;
     /// Whether the store behind it answers; the sentence says what is wrong.
     fn health(&self) -> BoxFuture<'_, Result<(), ArchiveError>>;
 }

@@ -1,0 +1,458 @@
+//! The main use-case: one turn from the request to a recorded, verified reply.
+//!
+//! **Invariant:** no reply leaves before its decision is durable.
+//! **Invariant:** a person always gets an answer; unverified text is never it.
+
+use crate::decision::{Choice, Decision, Delivered};
+use crate::delivery::Delivery;
+use crate::engine::Engine;
+use crate::ports::{AppendError, Model, ModelRequest, OfferedModel};
+use crate::preflight::{self, Examination, Stop, is_crisis};
+use crate::pseudonym::{seed_of, subject_of};
+use crate::turn::Turn;
+use conclave_core::{
+    Action, Candidate, Deliberation, FinishReason, GenerationFailure, Limits, MicroUsd, Outcome,
+    Reason, Step, Usage, Verdict, Withheld,
+};
+use conclave_verifiers::Case;
+use conclave_voice::{FieldState, Situation, Speech};
+use futures_util::future::join_all;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::time::{Instant, timeout_at};
+
+/// A decided turn: what to tell the client, and the promise to note what became of it.
+pub struct Reply {
+    /// Everything that was judged.
+    pub decision: Arc<Decision>,
+    /// The RFC 6962 hash of the decision's leaf.
+    pub leaf_hash: [u8; 32],
+    /// To be told how much of the reply left.
+    pub delivery: Delivery,
+}
+
+/// Why a turn could not be decided at all.
+#[derive(Debug, Error)]
+pub enum DeliverError {
+    /// Nobody offers this model.
+    #[error("the model `{0}` does not exist here")]
+    UnknownModel(String),
+    /// The decision could not be made durable, so nothing may leave.
+    #[error(transparent)]
+    AuditUnavailable(#[from] AppendError),
+}
+
+/// Time kept back for the panel's last word and for recording it.
+const RECORDING_RESERVE: Duration = Duration::from_millis(200);
+
+/// What every deliberation of a turn shares.
+struct Course<'a> {
+    turn: &'a Turn,
+    examined: &'a Examination,
+    model: &'a dyn Model,
+    field: Arc<FieldState>,
+    limits: Limits,
+    deadline: Instant,
+    seed: u64,
+}
+
+impl Engine {
+    /// Takes one turn through preflight, deliberation and postflight, and records it.
+    ///
+    /// # Errors
+    /// When the model is unknown or the decision cannot be recorded.
+    pub async fn deliver(&self, turn: Turn) -> Result<Reply, DeliverError> {
+        let offered = self
+            .models
+            .find(&turn.model)
+            .ok_or_else(|| DeliverError::UnknownModel(turn.model.clone()))?;
+        let started = Instant::now();
+        let examined = self.examine(&turn).await;
+        if let Some(stop) = examined.stop {
+            let choice = self.stopped(&turn, &examined, stop);
+            return self
+                .conclude(&turn, examined, vec![choice], None, &offered, started)
+                .await;
+        }
+        let field = self.sense(&turn, &examined);
+        let attempts_max = self.settings.attempts_max;
+        let course = self.course(
+            &turn,
+            &examined,
+            &*offered.model,
+            &field,
+            attempts_max,
+            started,
+        );
+        let wanted = (0..turn.choices.max(1)).map(|index| self.deliberate(&course, index));
+        let choices = join_all(wanted).await;
+        self.conclude(&turn, examined, choices, Some(field), &offered, started)
+            .await
+    }
+
+    /// Judges a reply that was made elsewhere: one attempt, nothing is asked of a model.
+    ///
+    /// # Errors
+    /// When the decision cannot be recorded.
+    pub async fn verify(&self, turn: Turn, reply: Candidate) -> Result<Reply, DeliverError> {
+        let started = Instant::now();
+        let examined = self.examine(&turn).await;
+        let field = self.sense(&turn, &examined);
+        let given = OfferedModel {
+            model: Arc::new(Given(reply)),
+            provider: "external".into(),
+            input_price: MicroUsd(0),
+            output_price: MicroUsd(0),
+        };
+        let course = self.course(&turn, &examined, &*given.model, &field, 1, started);
+        let choice = self.deliberate(&course, 0).await;
+        self.conclude(&turn, examined, vec![choice], Some(field), &given, started)
+            .await
+    }
+
+    async fn examine(&self, turn: &Turn) -> Examination {
+        let newcomer = match subject_of(&self.settings, turn) {
+            Some(subject) => self.acquaintances.is_newcomer(subject).await,
+            None => false,
+        };
+        preflight::examine(&self.detector, &self.settings, turn, newcomer)
+    }
+
+    fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
+        Arc::new(
+            self.field
+                .sense(&turn.conversation, examined.input.crisis, seed_of(turn)),
+        )
+    }
+
+    fn course<'a>(
+        &self,
+        turn: &'a Turn,
+        examined: &'a Examination,
+        model: &'a dyn Model,
+        field: &Arc<FieldState>,
+        attempts_max: u8,
+        started: Instant,
+    ) -> Course<'a> {
+        let crisis = is_crisis(examined.input.crisis);
+        let whole = if crisis {
+            self.settings.crisis_deadline
+        } else {
+            self.settings.turn_deadline
+        };
+        Course {
+            turn,
+            examined,
+            model,
+            field: field.clone(),
+            limits: Limits {
+                attempts_max,
+                bars: self.settings.bars(examined.scrutiny),
+                crisis,
+            },
+            deadline: started + whole.saturating_sub(RECORDING_RESERVE),
+            seed: seed_of(turn),
+        }
+    }
+
+    /// The one loop: ask what comes next, do it, tell what happened.
+    async fn deliberate(&self, course: &Course<'_>, index: u8) -> Choice {
+        let mut deliberation = Deliberation::new(course.limits);
+        let mut model_time = Duration::ZERO;
+        let verdict = loop {
+            if Instant::now() >= course.deadline {
+                deliberation.expire();
+            }
+            match deliberation.next() {
+                Step::Generate { attempt, reasons } => {
+                    let asked = Instant::now();
+                    let candidate = generate(course, index, attempt, reasons).await;
+                    model_time += asked.elapsed();
+                    deliberation.generated(candidate);
+                }
+                Step::Verify { .. } => {
+                    let Some(candidate) = deliberation.last_candidate() else {
+                        continue;
+                    };
+                    let case = Arc::new(self.case(course, candidate.clone()));
+                    let left = course.deadline.saturating_duration_since(Instant::now());
+                    let budget = self.settings.panel_deadline.min(left);
+                    deliberation.verified(self.panel.judge(case, budget).await);
+                }
+                Step::Finish(verdict) => break verdict,
+            }
+        };
+        Choice {
+            model_time,
+            ..self.closed(course, deliberation, verdict)
+        }
+    }
+
+    fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
+        let reply = self
+            .detector
+            .read(&candidate.text, course.examined.input.mode);
+        Case::new(
+            course.turn.conversation.clone(),
+            candidate,
+            course.turn.context.clone(),
+            course.examined.input.clone(),
+            reply,
+        )
+    }
+
+    fn closed(&self, course: &Course<'_>, run: Deliberation, verdict: Verdict) -> Choice {
+        let attempts = run.into_attempts();
+        let (outcome, delivered) = match verdict {
+            Verdict::Deliver { attempt } => {
+                let passed = attempts
+                    .get(usize::from(attempt))
+                    .and_then(|attempt| attempt.candidate.as_ref().ok())
+                    .cloned()
+                    .unwrap_or_default();
+                (Outcome::Delivered, self.passed(course, passed))
+            }
+            Verdict::Withhold(withheld) => self.withheld(course, withheld),
+        };
+        Choice {
+            outcome,
+            verdict: Some(verdict),
+            attempts,
+            delivered,
+            model_time: Duration::ZERO,
+        }
+    }
+
+    /// A verified reply; to a person in crisis it goes with local resources.
+    fn passed(&self, course: &Course<'_>, candidate: Candidate) -> Delivered {
+        let text = if course.limits.crisis {
+            let context = &course.turn.context;
+            let language = language_of(course.turn, course.examined);
+            self.resources
+                .append(&candidate.text, context.country.as_deref(), &language)
+        } else {
+            candidate.text
+        };
+        Delivered {
+            text,
+            tool_calls: candidate.tool_calls,
+            finish: candidate.finish,
+            usage: candidate.usage,
+        }
+    }
+
+    fn withheld(&self, course: &Course<'_>, withheld: Withheld) -> (Outcome, Delivered) {
+        let (turn, examined) = (course.turn, course.examined);
+        if course.limits.crisis {
+            // `stop`, not `content_filter`: some clients hide filtered text, and this must be read.
+            let text = self.message(turn, examined, Situation::SafeCompletion, None);
+            return (Outcome::SafeCompletion, own_words(text, FinishReason::Stop));
+        }
+        let (outcome, situation) = match withheld {
+            Withheld::Escalated => (Outcome::Escalated, Situation::EscalationNotice),
+            Withheld::Exhausted => (Outcome::Exhausted, Situation::Exhausted),
+            Withheld::GuardUnavailable => (Outcome::GuardUnavailable, Situation::GuardUnavailable),
+            Withheld::Failed(_) => return (Outcome::Failed, Delivered::default()),
+        };
+        let text = self.message(turn, examined, situation, None);
+        (outcome, own_words(text, FinishReason::ContentFilter))
+    }
+
+    fn stopped(&self, turn: &Turn, examined: &Examination, stop: Stop) -> Choice {
+        let (outcome, situation, category, finish) = match stop {
+            Stop::Harmful { category, .. } => (
+                Outcome::Blocked,
+                Situation::Refusal,
+                category,
+                FinishReason::ContentFilter,
+            ),
+            Stop::CrisisWithMeans => (
+                Outcome::SafeCompletion,
+                Situation::SafeCompletion,
+                None,
+                FinishReason::Stop,
+            ),
+        };
+        let text = self.message(turn, examined, situation, category);
+        Choice {
+            outcome,
+            verdict: None,
+            attempts: Vec::new(),
+            delivered: own_words(text, finish),
+            model_time: Duration::ZERO,
+        }
+    }
+
+    /// The system's own words; about self-harm they always carry local resources.
+    fn message(
+        &self,
+        turn: &Turn,
+        examined: &Examination,
+        situation: Situation,
+        category: Option<conclave_core::Category>,
+    ) -> String {
+        let language = language_of(turn, examined);
+        let country = turn.context.country.as_deref();
+        let text = self.voices.say(&Speech {
+            situation,
+            persona: turn.context.persona,
+            language: &language,
+            category,
+            staffed: self.settings.staffed,
+            country,
+        });
+        let about_self_harm = category == Some(conclave_core::Category::SelfHarm);
+        if about_self_harm || is_crisis(examined.input.crisis) {
+            self.resources.append(&text, country, &language)
+        } else {
+            text
+        }
+    }
+
+    async fn conclude(
+        &self,
+        turn: &Turn,
+        examined: Examination,
+        choices: Vec<Choice>,
+        field: Option<Arc<FieldState>>,
+        offered: &OfferedModel,
+        started: Instant,
+    ) -> Result<Reply, DeliverError> {
+        let now_ms = self.clock.now_ms();
+        let latency = started.elapsed();
+        let latency_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
+        let outcome = overall(&choices);
+        let usage = total_usage(&choices);
+        let decision = Arc::new(Decision {
+            id: self.new_audit_id(now_ms),
+            timestamp_ms: now_ms.saturating_sub(latency_ms),
+            outcome,
+            action: action_of(outcome, &examined, &choices),
+            model: turn.model.clone(),
+            scrutiny: examined.scrutiny,
+            bars: self.settings.bars(examined.scrutiny),
+            directive: directive_of(&examined),
+            guards: vec!["interpretation", "panel"],
+            model_time: choices
+                .iter()
+                .map(|choice| choice.model_time)
+                .max()
+                .unwrap_or_default(),
+            input: examined.input,
+            field,
+            conversation: turn.conversation.clone(),
+            choices,
+            cost: offered.cost(usage),
+            usage,
+            latency,
+        });
+        let (leaf_hash, delivery) = self.record(turn, &decision).await?;
+        Ok(Reply {
+            decision,
+            leaf_hash,
+            delivery,
+        })
+    }
+}
+
+/// A model that says what it was given.
+struct Given(Candidate);
+
+impl Model for Given {
+    fn generate(
+        &self,
+        _request: ModelRequest,
+    ) -> futures_util::future::BoxFuture<'_, Result<Candidate, crate::ports::ModelError>> {
+        Box::pin(std::future::ready(Ok(self.0.clone())))
+    }
+}
+
+async fn generate(
+    course: &Course<'_>,
+    index: u8,
+    attempt: u8,
+    reasons: Vec<Reason>,
+) -> Result<Candidate, GenerationFailure> {
+    let shaping = conclave_voice::shape(&course.field, &course.examined.input.language);
+    let request = ModelRequest {
+        body: course.turn.body.clone(),
+        conversation: course.turn.conversation.clone(),
+        guidance: Some(shaping.guidance_with(&reasons)),
+        temperature: Some(shaping.temperature),
+        field: course.field.clone(),
+        crisis: course.examined.input.crisis,
+        reasons,
+        attempt,
+        seed: course
+            .seed
+            .wrapping_add(u64::from(index) << 8)
+            .wrapping_add(u64::from(attempt)),
+        timeout: course.deadline.saturating_duration_since(Instant::now()),
+    };
+    match timeout_at(course.deadline, course.model.generate(request)).await {
+        Ok(Ok(candidate)) => Ok(candidate),
+        Ok(Err(error)) => {
+            tracing::warn!(model = %course.turn.model, %error, "the model gave no candidate");
+            Err(error.failure)
+        }
+        Err(_elapsed) => Err(GenerationFailure::Timeout),
+    }
+}
+
+fn own_words(text: String, finish: FinishReason) -> Delivered {
+    Delivered {
+        text,
+        finish,
+        ..Delivered::default()
+    }
+}
+
+/// The strictest outcome of the choices; a choice the model failed on counts only if all failed.
+fn overall(choices: &[Choice]) -> Outcome {
+    let answered = choices
+        .iter()
+        .map(|choice| choice.outcome)
+        .filter(|o| *o != Outcome::Failed);
+    answered
+        .max_by_key(|outcome| outcome.severity())
+        .unwrap_or(Outcome::Failed)
+}
+
+fn action_of(outcome: Outcome, examined: &Examination, choices: &[Choice]) -> Action {
+    let escalated = choices
+        .iter()
+        .any(|choice| choice.verdict == Some(Verdict::Withhold(Withheld::Escalated)));
+    match outcome {
+        Outcome::Delivered if examined.input.is_injection() => Action::Flag,
+        Outcome::Delivered => Action::Deliver,
+        Outcome::Redacted => Action::Redact,
+        Outcome::Held => Action::Hold,
+        _ if escalated => Action::Escalate,
+        Outcome::Exhausted => Action::Regenerate,
+        _ => Action::Block,
+    }
+}
+
+fn directive_of(examined: &Examination) -> Option<conclave_core::DirectiveId> {
+    match examined.stop {
+        Some(Stop::Harmful { directive, .. }) => directive,
+        _ => None,
+    }
+}
+
+fn total_usage(choices: &[Choice]) -> Usage {
+    choices
+        .iter()
+        .flat_map(|choice| &choice.attempts)
+        .filter_map(|attempt| attempt.candidate.as_ref().ok())
+        .fold(Usage::default(), |sum, candidate| sum.plus(candidate.usage))
+}
+
+/// The language stated by the request, else the one that was read.
+fn language_of(turn: &Turn, examined: &Examination) -> String {
+    turn.context
+        .language
+        .clone()
+        .unwrap_or_else(|| examined.input.language.clone())
+}

@@ -1,0 +1,47 @@
+//! The use-cases' common ground: everything a turn needs, wired once.
+
+use crate::acquaintance::Acquaintances;
+use crate::panel::Panel;
+use crate::ports::{Archive, Clock, Entropy, Ledger, ModelDirectory};
+use crate::settings::Settings;
+use conclave_core::AuditId;
+use conclave_detect::Detector;
+use conclave_voice::{Field, Resources, Voices};
+use std::sync::Arc;
+
+/// Everything a turn needs. Immutable: a reload builds a new one beside it.
+#[derive(Clone)]
+pub struct Engine {
+    /// Reads texts.
+    pub detector: Arc<Detector>,
+    /// Senses how a reply should be shaped.
+    pub field: Arc<Field>,
+    /// Words the system's own messages.
+    pub voices: Arc<Voices>,
+    /// Where help can be found.
+    pub resources: Arc<Resources>,
+    /// Proposes replies.
+    pub models: Arc<dyn ModelDirectory>,
+    /// Votes on them.
+    pub panel: Panel,
+    /// Remembers.
+    pub ledger: Arc<dyn Ledger>,
+    /// Recalls.
+    pub archive: Arc<dyn Archive>,
+    /// Who has been here before.
+    pub acquaintances: Arc<Acquaintances>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// What the operator set.
+    pub settings: Arc<Settings>,
+}
+
+impl Engine {
+    pub(crate) fn new_audit_id(&self, now_ms: u64) -> AuditId {
+        let mut random = [0; 10];
+        self.entropy.fill(&mut random);
+        AuditId::from_parts(now_ms, random)
+    }
+}

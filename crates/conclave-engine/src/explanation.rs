@@ -1,0 +1,223 @@
+//! "Why did you say that?" answered in plain words.
+//!
+//! **Invariant:** a person gets reasons, never patterns or thresholds: no recipe for evasion.
+
+use crate::stored::{StoredDecision, array, ballot_of};
+use conclave_core::{Outcome, Reason};
+use conclave_ledger::Value;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// What was said; empty when it was erased.
+    pub response_text: String,
+    /// What shaped it, influences summing to 1.
+    pub contributing_agents: Vec<Contribution>,
+    /// Who looked at it.
+    pub safety_verification: SafetyVerification,
+    /// Whether the person may appeal.
+    pub user_can_appeal: bool,
+    /// The whole story, sentence by sentence.
+    pub story: Vec<String>,
+}
+
+/// One influence on the reply.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Contribution {
+    /// Who.
+    pub name: String,
+    /// How much of the whole, 0 to 1.
+    pub influence: f64,
+    /// Why, in plain words.
+    pub reasoning: String,
+}
+
+/// Who looked at the reply and what they said.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SafetyVerification {
+    /// Verifiers that voted on the last candidate.
+    pub reviewed_by: Vec<String>,
+    /// The safety score of the last panel.
+    pub consensus_score: Option<f64>,
+    /// What was objected to on the way.
+    pub concerns_raised: Vec<String>,
+}
+
+/// Explains a stored decision to the person it concerned.
+#[must_use]
+pub fn explain(stored: &StoredDecision) -> Explanation {
+    let outcome = Outcome::parse(stored.text("outcome"));
+    let delivered = stored.words("delivered.0").unwrap_or_default();
+    let concerns = concerns(stored);
+    Explanation {
+        response_text: delivered["text"].as_str().unwrap_or_default().to_owned(),
+        contributing_agents: contributions(stored, outcome),
+        safety_verification: SafetyVerification {
+            reviewed_by: reviewers(stored),
+            consensus_score: stored.public("score").and_then(Value::as_u64).map(fraction),
+            concerns_raised: concerns
+                .iter()
+                .map(|reason| reason.plain().to_owned())
+                .collect(),
+        },
+        user_can_appeal: outcome.is_some_and(|outcome| outcome != Outcome::Failed),
+        story: story(stored, outcome, &concerns),
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "stored scores are at most 10,000"
+)]
+fn fraction(e4: u64) -> f64 {
+    e4 as f64 / 1e4
+}
+
+fn contributions(stored: &StoredDecision, outcome: Option<Outcome>) -> Vec<Contribution> {
+    let field = stored.words("field").unwrap_or_default();
+    let sensed: Vec<_> = field["sensors"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|sensor| {
+            let influence = sensor["influence"].as_f64().filter(|share| *share > 0.0)?;
+            let name = sensor["name"].as_str()?.to_owned();
+            let layer = sensor["layer"].as_str().unwrap_or("field");
+            let reasoning = format!("sensed the conversation from the {layer} layer");
+            Some(Contribution {
+                name,
+                influence,
+                reasoning,
+            })
+        })
+        .collect();
+    if !sensed.is_empty() {
+        return sensed;
+    }
+    let reasoning = match outcome {
+        Some(Outcome::Blocked) => "read the request and stopped it before a model was asked",
+        Some(Outcome::SafeCompletion) => "read the message and answered with care at once",
+        _ => "decided without a reply to shape",
+    };
+    vec![Contribution {
+        name: "interpretation".into(),
+        influence: 1.0,
+        reasoning: reasoning.into(),
+    }]
+}
+
+fn last_panel(stored: &StoredDecision) -> Option<&Value> {
+    let attempts = array(stored.choices().first()?.get("attempts"));
+    attempts
+        .iter()
+        .rev()
+        .find_map(|attempt| array(attempt.get("panels")).last())
+}
+
+fn reviewers(stored: &StoredDecision) -> Vec<String> {
+    let ballots = last_panel(stored)
+        .map(|panel| array(panel.get("ballots")))
+        .unwrap_or_default();
+    ballots
+        .iter()
+        .filter_map(ballot_of)
+        .filter(conclave_core::Ballot::counts)
+        .map(|ballot| ballot.seat.verifier.to_string())
+        .collect()
+}
+
+fn concerns(stored: &StoredDecision) -> Vec<Reason> {
+    let mut found = Vec::new();
+    for (c, choice) in stored.choices().iter().enumerate() {
+        for a in 0..array(choice.get("attempts")).len() {
+            let spoken = stored.words(&format!("votes.{c}.{a}")).unwrap_or_default();
+            for said in spoken.as_array().into_iter().flatten() {
+                collect_reasons(&said["reasons"], &mut found);
+            }
+        }
+    }
+    found
+}
+
+fn collect_reasons(codes: &Json, found: &mut Vec<Reason>) {
+    for code in codes
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_str)
+    {
+        let known = Reason::ALL
+            .iter()
+            .copied()
+            .find(|reason| reason.code() == code);
+        if let Some(reason) = known.filter(|reason| !found.contains(reason)) {
+            found.push(reason);
+        }
+    }
+}
+
+fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason]) -> Vec<String> {
+    let mut story = Vec::new();
+    if stored.public("crisis").and_then(Value::as_bool) == Some(true) {
+        story.push(
+            "What you wrote sounded as if you might be in danger or in great pain, so the reply was \
+             checked as strictly as possible and places to find help were added."
+                .to_owned(),
+        );
+    }
+    if outcome == Some(Outcome::Blocked) {
+        story.push(
+            "The request asked for something that could hurt someone, so no model was asked and you \
+             were told so at once."
+                .to_owned(),
+        );
+        return story;
+    }
+    story.extend(attempts_sentence(stored));
+    if !concerns.is_empty() {
+        let list: Vec<_> = concerns.iter().map(|reason| reason.plain()).collect();
+        story.push(format!(
+            "Objections on the way: a reply {}.",
+            list.join("; a reply ")
+        ));
+    }
+    story.push(ending(outcome, reviewers(stored).len()));
+    story
+}
+
+fn attempts_sentence(stored: &StoredDecision) -> Option<String> {
+    match stored.number("attempts") {
+        0 => None,
+        1 => Some("One reply was written for you.".into()),
+        many => Some(format!(
+            "{many} replies were written before it was decided."
+        )),
+    }
+}
+
+fn ending(outcome: Option<Outcome>, reviewers: usize) -> String {
+    match outcome {
+        Some(Outcome::Delivered | Outcome::Redacted) => format!(
+            "{reviewers} independent checks looked at the last one without knowing each other's \
+             answers, agreed that it was safe, and it was sent to you."
+        ),
+        Some(Outcome::SafeCompletion) => {
+            "None could be sent with confidence, so the system answered you itself.".into()
+        }
+        Some(Outcome::Escalated) => {
+            "The checks found the replies harmful, so none was sent and a message took its place."
+                .into()
+        }
+        Some(Outcome::Exhausted) => {
+            "No reply was good enough to be sent, so a message took its place.".into()
+        }
+        Some(Outcome::GuardUnavailable) => {
+            "Too few of the checks could be made, so nothing unchecked was sent.".into()
+        }
+        Some(Outcome::Held) => "The reply is waiting for a person to look at it.".into(),
+        Some(Outcome::Blocked) => "The request was stopped.".into(),
+        Some(Outcome::Failed) | None => "The model did not answer.".into(),
+    }
+}

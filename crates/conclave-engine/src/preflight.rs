@@ -1,0 +1,115 @@
+//! What is looked at before a model is asked: the input, and how strictly the turn is treated.
+//!
+//! **Invariant:** nothing here calls a model.
+
+use crate::settings::Settings;
+use crate::turn::{Turn, last_of};
+use conclave_core::{Category, DirectiveId, Mode, Role, Score, Scrutiny, Sensitivity};
+use conclave_detect::{Detector, Reading};
+use std::sync::Arc;
+
+/// What the input came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Examination {
+    pub input: Arc<Reading>,
+    pub scrutiny: Scrutiny,
+    pub stop: Option<Stop>,
+}
+
+/// Why the model is not asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The input asks for harm.
+    Harmful {
+        category: Option<Category>,
+        directive: Option<DirectiveId>,
+    },
+    /// A person in crisis asks for means: the system itself answers.
+    CrisisWithMeans,
+}
+
+/// Reads the input and decides whether, and how strictly, the turn goes on.
+pub(crate) fn examine(
+    detector: &Detector,
+    settings: &Settings,
+    turn: &Turn,
+    newcomer: bool,
+) -> Examination {
+    let input = read_input(detector, turn);
+    let scrutiny = scrutiny(settings, turn, &input, newcomer);
+    let stop = stop(settings, &input);
+    Examination {
+        input: Arc::new(input),
+        scrutiny,
+        stop,
+    }
+}
+
+/// The person's last words in the light of the conversation; what tools and files brought is read for
+/// injection only, because nobody asked for anything there.
+fn read_input(detector: &Detector, turn: &Turn) -> Reading {
+    let mode = effective_mode(turn);
+    let turns: Vec<_> = turn
+        .conversation
+        .iter()
+        .map(|message| (message.role, message.content.as_text()))
+        .collect();
+    let spoken: Vec<_> = turns
+        .iter()
+        .map(|(role, text)| (*role, text.as_ref()))
+        .collect();
+    let mut reading = detector.read_conversation(&spoken, mode).last;
+    let brought = last_of(&turn.conversation, Role::Tool);
+    if !brought.is_empty() {
+        let smuggled = detector.read(&brought, mode).injection;
+        reading.injection = reading.injection.max(smuggled);
+    }
+    reading
+}
+
+/// A minor is always read in child-safe mode.
+fn effective_mode(turn: &Turn) -> Mode {
+    if turn.context.minor {
+        Mode::ChildSafe
+    } else {
+        turn.context.mode
+    }
+}
+
+fn scrutiny(settings: &Settings, turn: &Turn, input: &Reading, newcomer: bool) -> Scrutiny {
+    let context = &turn.context;
+    let strict = input.is_crisis()
+        || context.minor
+        || context.mode == Mode::ChildSafe
+        || context.sensitivity == Sensitivity::Sacred;
+    let raised = newcomer || input.is_injection() || context.sensitivity == Sensitivity::High;
+    let asked = match (strict, raised) {
+        (true, _) => Scrutiny::Strict,
+        (false, true) => Scrutiny::Raised,
+        (false, false) => Scrutiny::Normal,
+    };
+    asked.max(settings.scrutiny_min)
+}
+
+fn stop(settings: &Settings, input: &Reading) -> Option<Stop> {
+    if input.is_harmful() {
+        if input.is_crisis() {
+            return Some(Stop::CrisisWithMeans);
+        }
+        return Some(Stop::Harmful {
+            category: input.gravest(),
+            directive: None,
+        });
+    }
+    // Crisis wins contact over everything else that could stop a turn.
+    let refuse_injection = settings.block_injection && input.is_injection() && !input.is_crisis();
+    refuse_injection.then_some(Stop::Harmful {
+        category: Some(Category::Injection),
+        directive: None,
+    })
+}
+
+/// What a decision remembers of a score.
+pub(crate) fn is_crisis(score: Score) -> bool {
+    score.hundredths() >= 50
+}

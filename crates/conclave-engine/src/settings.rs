@@ -1,0 +1,64 @@
+//! What an operator may set about turns; what the directives fix is not here.
+
+use conclave_core::{Bars, Mode, Scrutiny};
+use std::time::Duration;
+
+/// Bounds and defaults of every turn.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Candidates asked of a model for one reply.
+    pub attempts_max: u8,
+    /// How long a turn may take.
+    pub turn_deadline: Duration,
+    /// How long a turn may take when the person is in crisis.
+    pub crisis_deadline: Duration,
+    /// How long a panel may take.
+    pub panel_deadline: Duration,
+    /// The least scrutiny of every turn.
+    pub scrutiny_min: Scrutiny,
+    /// Bars on top of the scrutiny's own; each may only raise.
+    pub bars_min: Option<Bars>,
+    /// Modes a request may ask for.
+    pub modes_allowed: Vec<Mode>,
+    /// Whether an attempt to override instructions is refused instead of flagged.
+    pub block_injection: bool,
+    /// Whether reviewers or alerts are configured: only then may a message say that a person will look.
+    pub staffed: bool,
+    /// The version that decided, for the ledger.
+    pub build: String,
+    /// The digest of the policy in force.
+    pub policy: [u8; 32],
+    /// The digest of the directives in force.
+    pub directives: [u8; 32],
+    /// Keys the pseudonyms that stand in the ledger instead of names.
+    pub pseudonym_key: [u8; 32],
+}
+
+impl Settings {
+    /// The defaults of the specification.
+    #[must_use]
+    pub fn standard(pseudonym_key: [u8; 32]) -> Self {
+        Self {
+            attempts_max: 3,
+            turn_deadline: Duration::from_secs(30),
+            crisis_deadline: Duration::from_secs(8),
+            panel_deadline: Duration::from_millis(500),
+            scrutiny_min: Scrutiny::Normal,
+            bars_min: None,
+            modes_allowed: Mode::ALL.to_vec(),
+            block_injection: false,
+            staffed: false,
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+            policy: [0; 32],
+            directives: [0; 32],
+            pseudonym_key,
+        }
+    }
+
+    /// The bars for a scrutiny, raised by the operator's own.
+    #[must_use]
+    pub fn bars(&self, scrutiny: Scrutiny) -> Bars {
+        let bars = scrutiny.bars();
+        self.bars_min.map_or(bars, |own| bars.raised_to(own))
+    }
+}

@@ -1,0 +1,191 @@
+//! A stored decision as JSON, for people and programs.
+
+use crate::stored::{StoredDecision, array, ballot_of};
+use conclave_core::{Ballot, Cast, decide};
+use conclave_ledger::Value;
+use serde_json::{Value as Json, json};
+
+/// The decision as JSON; `with_words` adds what people and models said.
+#[must_use]
+pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
+    let draft = &stored.leaf.draft;
+    let score = stored.public("score").and_then(Value::as_u64);
+    let mut view = json!({
+        "id": draft.audit.map(|id| uuid::Uuid::from_bytes(id).to_string()),
+        "seq": stored.seq,
+        "entry_id": stored.leaf.id.to_string(),
+        "leaf_hash": hex::encode(stored.leaf_hash),
+        "timestamp_ms": stored.leaf.ts_ms,
+        "outcome": stored.text("outcome"),
+        "action": stored.text("action"),
+        "safety_score": score.map(fraction),
+        "attempts": stored.number("attempts"),
+        "crisis": stored.public("crisis").and_then(Value::as_bool),
+        "scrutiny": stored.text("scrutiny"),
+        "mode": stored.text("mode"),
+        "model": stored.text("model"),
+        "latency_ms": stored.number("latency_ms"),
+        "cost_microusd": stored.number("cost"),
+        "tokens": {"input": stored.number("tokens_in"), "output": stored.number("tokens_out")},
+        "input": {
+            "harm": hundredths(stored, "harm"),
+            "crisis": hundredths(stored, "crisis_score"),
+            "injection": hundredths(stored, "injection"),
+            "threshold": hundredths(stored, "threshold"),
+        },
+        "policy_digest": hex::encode(draft.policy),
+        "directives_digest": hex::encode(draft.directives),
+        "build": draft.build,
+        "delivery": stored.delivery.as_ref().map(delivery),
+        "choices": stored.choices().iter().enumerate()
+            .map(|(c, choice)| choice_view(stored, c, choice, with_words)).collect::<Vec<_>>(),
+    });
+    if with_words {
+        view["conversation"] = stored.words("request").unwrap_or_default();
+        view["who"] = stored.words("who").unwrap_or_default();
+        view["reading"] = stored.words("reading").unwrap_or_default();
+        view["field_state"] = stored.words("field").unwrap_or_default();
+    }
+    view
+}
+
+fn delivery(leaf: &conclave_ledger::Leaf) -> Json {
+    let public = &leaf.draft.public;
+    json!({
+        "status": public.get("status").and_then(Value::as_str),
+        "bytes": public.get("bytes").and_then(Value::as_u64),
+        "timestamp_ms": leaf.ts_ms,
+    })
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "stored numbers are at most 10,000"
+)]
+fn fraction(e4: u64) -> f64 {
+    e4 as f64 / 1e4
+}
+
+fn hundredths(stored: &StoredDecision, name: &str) -> f64 {
+    fraction(stored.number(name).saturating_mul(100))
+}
+
+fn choice_view(stored: &StoredDecision, c: usize, choice: &Value, with_words: bool) -> Json {
+    let attempts: Vec<_> = array(choice.get("attempts"))
+        .iter()
+        .enumerate()
+        .map(|(a, attempt)| attempt_view(stored, (c, a), attempt, with_words))
+        .collect();
+    let mut view = json!({
+        "outcome": choice.get("outcome").and_then(Value::as_str),
+        "attempts": attempts,
+    });
+    if with_words {
+        view["delivered"] = stored.words(&format!("delivered.{c}")).unwrap_or_default();
+    }
+    view
+}
+
+fn attempt_view(
+    stored: &StoredDecision,
+    (c, a): (usize, usize),
+    attempt: &Value,
+    with_words: bool,
+) -> Json {
+    let spoken = stored.words(&format!("votes.{c}.{a}")).unwrap_or_default();
+    let panels: Vec<_> = array(attempt.get("panels"))
+        .iter()
+        .enumerate()
+        .map(|(p, panel)| {
+            panel_view(
+                stored,
+                p,
+                panel,
+                if with_words { Some(&spoken) } else { None },
+            )
+        })
+        .collect();
+    let mut view = json!({
+        "failure": attempt.get("failure").and_then(Value::as_str),
+        "panels": panels,
+    });
+    if with_words {
+        view["candidate"] = stored
+            .words(&format!("candidate.{c}.{a}"))
+            .unwrap_or_default();
+    }
+    view
+}
+
+fn panel_view(stored: &StoredDecision, p: usize, panel: &Value, spoken: Option<&Json>) -> Json {
+    let ballots: Vec<_> = array(panel.get("ballots"))
+        .iter()
+        .filter_map(ballot_of)
+        .collect();
+    let consensus = consensus_of(stored, &ballots);
+    let votes: Vec<_> = ballots
+        .iter()
+        .map(|ballot| ballot_view(ballot, p, spoken))
+        .collect();
+    json!({
+        "approved": consensus.delivers(),
+        "safety_score": fraction(u64::from(consensus.safety_score_e4())),
+        "assurance": fraction(u64::from(consensus.assurance_e4())),
+        "votes_cast": consensus.votes_cast,
+        "bars": consensus.bars,
+        "shortfalls": consensus.shortfalls,
+        "vetoes": consensus.vetoes,
+        "verifying_agents": votes,
+    })
+}
+
+/// The consensus, run again from its ballots: the view shows nothing that was merely claimed.
+fn consensus_of(stored: &StoredDecision, ballots: &[Ballot]) -> conclave_core::Consensus {
+    let small = |value: Option<&Value>| {
+        value
+            .and_then(Value::as_u64)
+            .and_then(|n| u8::try_from(n).ok())
+            .unwrap_or(u8::MAX)
+    };
+    let bars = array(stored.public("bars"));
+    let bars = conclave_core::Bars {
+        quorum: small(bars.first()),
+        score: small(bars.get(1)),
+        assurance: small(bars.get(2)),
+    };
+    let crisis = stored
+        .public("crisis")
+        .and_then(Value::as_bool)
+        .unwrap_or(true);
+    decide(ballots, bars, crisis)
+}
+
+fn ballot_view(ballot: &Ballot, p: usize, spoken: Option<&Json>) -> Json {
+    let (vote, confidence, cause) = match ballot.cast {
+        Cast::Voted { vote, confidence } => (vote.as_str(), Some(confidence), None),
+        Cast::Abstained(cause) => ("abstained", None, Some(cause.as_str())),
+        Cast::NotApplicable => ("not_applicable", None, None),
+    };
+    let mut view = json!({
+        "agent": &*ballot.seat.verifier,
+        "vote": vote,
+        "confidence": confidence,
+        "abstained_because": cause,
+        "priority": ballot.seat.priority.number(),
+        "weight": ballot.seat.weight,
+        "required": ballot.seat.required,
+        "monitor": ballot.seat.monitor,
+        "veto": ballot.is_veto(),
+        "latency_ms": ballot.latency_ms,
+    });
+    let said = spoken.and_then(Json::as_array).and_then(|all| {
+        all.iter()
+            .find(|said| said["panel"] == p && said["verifier"] == *ballot.seat.verifier)
+    });
+    if let Some(said) = said {
+        for field in ["reasoning", "reasons", "flagged_patterns"] {
+            view[field] = said[field].clone();
+        }
+    }
+    view
+}

@@ -1,0 +1,96 @@
+//! Who is calling, and what their key opens.
+
+use crate::error::ApiError;
+use crate::state::Gateway;
+use conclave_engine::{KeyRecord, KeyRole};
+use http::{HeaderMap, header};
+
+/// The longest key worth looking up.
+const KEY_BYTES_MAX: usize = 256;
+
+/// What a route is about; deny by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Talk through the gateway.
+    Converse,
+    /// List decisions and read what is public of them.
+    Audit,
+    /// Ask why.
+    Explain,
+}
+
+/// How much of a decision a caller may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// Votes and scores.
+    Public,
+    /// The words too.
+    Words,
+}
+
+/// The caller's key, if it opens this.
+pub(crate) fn admit(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    need: Need,
+) -> Result<KeyRecord, ApiError> {
+    let record = identify(gateway, headers).ok_or_else(ApiError::unauthorized)?;
+    if opens(record.role, need) {
+        return Ok(record);
+    }
+    Err(ApiError::forbidden("This key's role does not open this."))
+}
+
+/// The caller's key, if it is valid at all.
+pub(crate) fn identify(gateway: &Gateway, headers: &HeaderMap) -> Option<KeyRecord> {
+    let key = bearer(headers).or_else(|| headers.get("x-api-key")?.to_str().ok())?;
+    if key.len() > KEY_BYTES_MAX {
+        return None;
+    }
+    let now_ms = gateway.engine().clock.now_ms();
+    gateway.keys().find(key).filter(|record| record.is_valid_at(now_ms))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
+    match role {
+        KeyRole::Owner => true,
+        KeyRole::App => matches!(need, Need::Converse | Need::Explain),
+        KeyRole::Admin | KeyRole::Auditor => matches!(need, Need::Audit),
+        KeyRole::Reviewer | KeyRole::Elder => false,
+    }
+}
+
+/// Words are for the owner alone until reviews grant them to a reviewer.
+pub(crate) const fn sight(role: KeyRole) -> Sight {
+    match role {
+        KeyRole::Owner => Sight::Words,
+        _ => Sight::Public,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_open_only_their_own_doors() {
+        use KeyRole::{Admin, App, Auditor, Elder, Owner, Reviewer};
+        let doors = [Need::Converse, Need::Audit, Need::Explain];
+        for (role, open) in [
+            (Owner, [true, true, true]),
+            (App, [true, false, true]),
+            (Admin, [false, true, false]),
+            (Auditor, [false, true, false]),
+            (Reviewer, [false, false, false]),
+            (Elder, [false, false, false]),
+        ] {
+            assert_eq!(doors.map(|door| opens(role, door)), open, "{role:?}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Counters in the Prometheus text format.
+//!
+//! **Invariant:** every label value comes from a closed list, so that nobody can grow the page.
+
+use conclave_core::Outcome;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Upper bounds of the latency buckets, in milliseconds.
+const BUCKETS_MS: [u64; 13] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 30_000];
+
+/// Everything that is counted.
+#[derive(Default)]
+pub struct Metrics {
+    requests: Mutex<BTreeMap<(String, u16), u64>>,
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    attempts: AtomicU64,
+    input_tokens: AtomicU64,
+    output_tokens: AtomicU64,
+    cost_microusd: AtomicU64,
+    in_flight: AtomicU64,
+    duration: Histogram,
+    overhead: Histogram,
+}
+
+/// What one decision adds.
+pub(crate) struct Counted {
+    pub outcome: Outcome,
+    pub attempts: u32,
+    pub usage: conclave_core::Usage,
+    pub cost: conclave_core::MicroUsd,
+    pub overhead: Duration,
+}
+
+impl Metrics {
+    pub(crate) fn request(&self, route: &str, status: u16, took: Duration) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = requests.get_mut(&(route, status) as &dyn RouteKey) {
+            *count += 1;
+        } else {
+            requests.insert((route.to_owned(), status), 1);
+        }
+        drop(requests);
+        self.duration.observe(took);
+    }
+
+    pub(crate) fn decision(&self, counted: &Counted) {
+        if let Some(at) = Outcome::ALL.iter().position(|outcome| *outcome == counted.outcome) {
+            self.outcomes[at].fetch_add(1, Ordering::Relaxed);
+        }
+        self.attempts.fetch_add(u64::from(counted.attempts), Ordering::Relaxed);
+        self.input_tokens.fetch_add(counted.usage.input_tokens, Ordering::Relaxed);
+        self.output_tokens.fetch_add(counted.usage.output_tokens, Ordering::Relaxed);
+        self.cost_microusd.fetch_add(counted.cost.0, Ordering::Relaxed);
+        self.overhead.observe(counted.overhead);
+    }
+
+    pub(crate) fn entered(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn left(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn render(&self, dropped_entries: u64) -> String {
+        let mut page = String::new();
+        head(&mut page, "conclave_requests_total", "counter", "Requests by route and status.");
+        for ((route, status), count) in
+            &*self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            let _ = writeln!(
+                page,
+                "conclave_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}"
+            );
+        }
+        head(&mut page, "conclave_decisions_total", "counter", "Decisions by outcome.");
+        for (outcome, count) in Outcome::ALL.iter().zip(&self.outcomes) {
+            let count = count.load(Ordering::Relaxed);
+            let name = outcome.as_str();
+            let _ = writeln!(page, "conclave_decisions_total{{outcome=\"{name}\"}} {count}");
+        }
+        head(&mut page, "conclave_tokens_total", "counter", "Tokens of all attempts.");
+        for (kind, tokens) in [("input", &self.input_tokens), ("output", &self.output_tokens)] {
+            let tokens = tokens.load(Ordering::Relaxed);
+            let _ = writeln!(page, "conclave_tokens_total{{type=\"{kind}\"}} {tokens}");
+        }
+        for (name, kind, help, value) in [
+            ("conclave_attempts_total", "counter", "Candidates asked for.", load(&self.attempts)),
+            ("conclave_cost_microusd_total", "counter", "Cost in millionths of a dollar.",
+                load(&self.cost_microusd)),
+            ("conclave_requests_in_flight", "gauge", "Requests being answered.",
+                load(&self.in_flight)),
+            ("conclave_ledger_dropped_total", "counter",
+                "Entries nobody waited for that found the queue full.", dropped_entries),
+        ] {
+            head(&mut page, name, kind, help);
+            let _ = writeln!(page, "{name} {value}");
+        }
+        self.duration.render(&mut page, "conclave_request_duration_seconds", "Time to answer.");
+        self.overhead.render(&mut page, "conclave_overhead_seconds", "Time added to the model's.");
+        page
+    }
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+fn head(page: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+#[derive(Default)]
+struct Histogram {
+    buckets: [AtomicU64; BUCKETS_MS.len()],
+    count: AtomicU64,
+    sum_us: AtomicU64,
+}
+
+impl Histogram {
+    fn observe(&self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        if let Some(at) = BUCKETS_MS.iter().position(|bound| micros <= bound * 1_000) {
+            self.buckets[at].fetch_add(1, Ordering::Relaxed);
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.sum_us.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "only shown")]
+    fn render(&self, page: &mut String, name: &str, help: &str) {
+        head(page, name, "histogram", help);
+        let mut below = 0;
+        for (bound, bucket) in BUCKETS_MS.iter().zip(&self.buckets) {
+            below += load(bucket);
+            let bound = *bound as f64 / 1e3;
+            let _ = writeln!(page, "{name}_bucket{{le=\"{bound}\"}} {below}");
+        }
+        let count = load(&self.count);
+        let _ = writeln!(page, "{name}_bucket{{le=\"+Inf\"}} {count}");
+        let _ = writeln!(page, "{name}_sum {}", load(&self.sum_us) as f64 / 1e6);
+        let _ = writeln!(page, "{name}_count {count}");
+    }
+}
+
+/// Looks up `(String, u16)` keys by `(&str, u16)` without allocating on the hot path.
+trait RouteKey {
+    fn parts(&self) -> (&str, u16);
+}
+
+impl RouteKey for (&str, u16) {
+    fn parts(&self) -> (&str, u16) {
+        (self.0, self.1)
+    }
+}
+
+impl RouteKey for (String, u16) {
+    fn parts(&self) -> (&str, u16) {
+        (&self.0, self.1)
+    }
+}
+
+impl<'a> std::borrow::Borrow<dyn RouteKey + 'a> for (String, u16) {
+    fn borrow(&self) -> &(dyn RouteKey + 'a) {
+        self
+    }
+}
+
+impl PartialEq for dyn RouteKey + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for dyn RouteKey + '_ {}
+
+impl PartialOrd for dyn RouteKey + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn RouteKey + '_ {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_cumulative_and_counts_agree() {
+        let metrics = Metrics::default();
+        for ms in [1, 3, 40, 60_000] {
+            metrics.request("/v1/chat/completions", 200, Duration::from_millis(ms));
+        }
+        let page = metrics.render(0);
+        assert!(page.contains("conclave_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 4"));
+        assert!(page.contains("conclave_request_duration_seconds_bucket{le=\"0.005\"} 2"));
+        assert!(page.contains("conclave_request_duration_seconds_bucket{le=\"+Inf\"} 4"));
+        assert!(page.contains("conclave_decisions_total{outcome=\"escalated\"} 0"));
+    }
+}

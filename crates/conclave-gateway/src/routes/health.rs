@@ -1,0 +1,67 @@
+//! Health, metrics and the description of the interface.
+
+use crate::state::Gateway;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::json;
+
+/// The description of the interface.
+pub const OPENAPI: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json"));
+
+/// The process runs.
+pub(super) async fn live() -> &'static str {
+    "ok\n"
+}
+
+/// It can take requests: decisions can be recorded. A slow archive does not stop it.
+pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
+    match gateway.engine().ledger.health() {
+        Ok(()) => "ready\n".into_response(),
+        Err(trouble) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {trouble}\n")).into_response()
+        }
+    }
+}
+
+/// How each part is doing.
+pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
+    let engine = gateway.engine();
+    let spool = engine.ledger.health();
+    let archive = engine.archive.health().await;
+    let status = match (&spool, &archive) {
+        (Ok(()), Ok(())) => "ok",
+        (Ok(()), Err(_)) => "degraded",
+        (Err(_), _) => "down",
+    };
+    let code =
+        if spool.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let part = |trouble: Option<String>| match trouble {
+        None => json!({"status": "ok"}),
+        Some(trouble) => json!({"status": "down", "message": trouble}),
+    };
+    let body = json!({
+        "status": status,
+        "version": engine.settings.build,
+        "parts": {
+            "spool": part(spool.err().map(|error| error.to_string())),
+            "archive": part(archive.err().map(|error| error.to_string())),
+        },
+    });
+    (code, Json(body)).into_response()
+}
+
+/// Counters for Prometheus.
+pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {
+    let page = gateway.metrics().render(gateway.engine().ledger.dropped());
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    ([(header::CONTENT_TYPE, kind)], page).into_response()
+}
+
+/// The OpenAPI page.
+pub(super) async fn openapi() -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, kind)], OPENAPI).into_response()
+}

@@ -1,0 +1,125 @@
+//! Every route, in one table.
+
+mod chat;
+mod decisions;
+mod health;
+mod models;
+mod verify;
+
+use crate::error::{ApiError, RefusedAs};
+use crate::refusals::Refusal;
+use crate::state::Gateway;
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use http::{HeaderName, HeaderValue, Method};
+use std::time::Instant;
+
+/// The methods and paths that exist; a test holds the OpenAPI page to it.
+pub const ROUTES: &[(&str, &str)] = &[
+    ("post", "/v1/chat/completions"),
+    ("post", "/v1/verify"),
+    ("get", "/v1/models"),
+    ("get", "/v1/models/{model}"),
+    ("get", "/v1/decisions"),
+    ("get", "/v1/decisions/{id}"),
+    ("get", "/v1/decisions/{id}/explanation"),
+    ("get", "/livez"),
+    ("get", "/readyz"),
+    ("get", "/health"),
+    ("get", "/metrics"),
+    ("get", "/openapi.json"),
+];
+
+/// The HTTP interface.
+pub fn router(gateway: Gateway) -> Router {
+    Router::new()
+        .route("/v1/chat/completions", post(chat::complete))
+        .route("/v1/verify", post(verify::verify))
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{model}", get(models::one))
+        .route("/v1/decisions", get(decisions::list))
+        .route("/v1/decisions/{id}", get(decisions::one))
+        .route("/v1/decisions/{id}/explanation", get(decisions::explanation))
+        .route("/livez", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/health", get(health::health))
+        .route("/metrics", get(health::metrics))
+        .route("/openapi.json", get(health::openapi))
+        .fallback(async || ApiError::not_found("There is nothing at this path; see /openapi.json."))
+        .method_not_allowed_fallback(async || ApiError::method_not_allowed())
+        .layer(from_fn_with_state(gateway.clone(), observe))
+        .with_state(gateway)
+}
+
+/// Counts every request, names it, and records those refused before any decision.
+async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or("(none)", MatchedPath::as_str);
+    let is_post = request.method() == Method::POST;
+    let request_id = request_id(&gateway, &request);
+    let tenant = KnownTenant::of(&gateway, &request);
+    gateway.metrics().entered();
+    let mut response = next.run(request).await;
+    gateway.metrics().left();
+    let status = response.status().as_u16();
+    gateway.metrics().request(route, status, started.elapsed());
+    if let Some(RefusedAs(code)) = response.extensions().get::<RefusedAs>().copied()
+        && (is_post || matches!(status, 401 | 403))
+    {
+        let tenant = tenant.name();
+        let refusal = Refusal { status, code, route: route.to_owned(), tenant };
+        gateway.refusals().note(&gateway.engine(), refusal);
+    }
+    let headers = response.headers_mut();
+    headers.insert(HeaderName::from_static("x-request-id"), request_id);
+    headers.insert(
+        http::header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    response
+}
+
+/// The caller's headers, kept so that their tenant is looked up only for a refusal.
+struct KnownTenant {
+    gateway: Gateway,
+    headers: http::HeaderMap,
+}
+
+impl KnownTenant {
+    fn of(gateway: &Gateway, request: &Request) -> Self {
+        let mut headers = http::HeaderMap::new();
+        for name in [http::header::AUTHORIZATION, HeaderName::from_static("x-api-key")] {
+            if let Some(value) = request.headers().get(&name) {
+                headers.insert(name, value.clone());
+            }
+        }
+        Self { gateway: gateway.clone(), headers }
+    }
+
+    fn name(&self) -> Option<String> {
+        let record = crate::auth::identify(&self.gateway, &self.headers)?;
+        Some(record.tenant.as_str().to_owned())
+    }
+}
+
+/// The client's own request id if it is printable, else a new one.
+fn request_id(gateway: &Gateway, request: &Request) -> HeaderValue {
+    const LONGEST: usize = 128;
+    let given = request.headers().get("x-request-id");
+    if let Some(given) = given.filter(|id| id.len() <= LONGEST && id.to_str().is_ok()) {
+        return given.clone();
+    }
+    let mut random = [0; 12];
+    gateway.engine().entropy.fill(&mut random);
+    HeaderValue::try_from(format!("req_{}", hex::encode(random)))
+        .unwrap_or_else(|_| HeaderValue::from_static("req_unknown"))
+}
+
+/// Turns a handler's result into a response.
+fn respond(result: Result<Response, ApiError>) -> Response {
+    result.unwrap_or_else(IntoResponse::into_response)
+}

@@ -1,0 +1,48 @@
+//! A response body that tells the ledger what became of it.
+
+use bytes::Bytes;
+use conclave_engine::Delivery;
+use http_body::{Body, Frame, SizeHint};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Frames to be sent, and the promise to note how many of them were.
+pub(crate) struct TrackedBody {
+    frames: VecDeque<Bytes>,
+    delivery: Delivery,
+}
+
+impl TrackedBody {
+    pub(crate) fn new(frames: impl IntoIterator<Item = Bytes>, delivery: Delivery) -> Self {
+        Self { frames: frames.into_iter().collect(), delivery }
+    }
+}
+
+impl Body for TrackedBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(bytes) = self.frames.pop_front() else { return Poll::Ready(None) };
+        self.delivery.sent(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        // The connection may stop asking once it has the declared length, so the last frame counts.
+        if self.frames.is_empty() {
+            self.delivery.complete();
+        }
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let left: usize = self.frames.iter().map(Bytes::len).sum();
+        SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,229 @@
+//! `POST /v1/chat/completions`, as it comes in.
+//!
+//! **Invariant:** what is judged and what is passed on are the same messages: a message that cannot be
+//! read for judging is an error, never passed unread.
+
+use crate::error::ApiError;
+use conclave_core::{Content, Message, Part, Role};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Messages in one request.
+const MESSAGES_MAX: usize = 2_000;
+/// Replies in one request.
+const CHOICES_MAX: u64 = 8;
+
+/// A chat request, checked.
+#[derive(Debug)]
+pub(crate) struct ChatRequest {
+    pub model: String,
+    pub conversation: Arc<[Message]>,
+    pub stream: bool,
+    pub include_usage: bool,
+    pub choices: u8,
+    /// Whether the client expects JSON, so that a refusal must not stand in its place.
+    pub structured: bool,
+    pub metadata: Option<Map<String, Value>>,
+    /// The request as sent, less what is ours.
+    pub body: Map<String, Value>,
+}
+
+impl ChatRequest {
+    /// Checks a request; the error names the field.
+    pub(crate) fn parse(document: Value) -> Result<Self, ApiError> {
+        let Value::Object(mut body) = document else {
+            return Err(ApiError::malformed("The request body must be a JSON object."));
+        };
+        let model = text_field(&body, "model")?
+            .filter(|model| !model.is_empty())
+            .ok_or_else(|| ApiError::invalid("model", "You must name a model."))?;
+        let conversation = messages(&body)?;
+        let stream = flag_field(&body, "stream")?;
+        let include_usage = match body.get("stream_options") {
+            None | Some(Value::Null) => false,
+            Some(Value::Object(options)) => flag_field(options, "include_usage")?,
+            Some(_) => return Err(ApiError::invalid("stream_options", "must be an object")),
+        };
+        let structured = body.get("response_format").is_some_and(|format| {
+            format.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "text")
+        });
+        let choices = choices(&body)?;
+        let metadata = take_metadata(&mut body)?;
+        Ok(Self {
+            model,
+            conversation,
+            stream,
+            include_usage,
+            choices,
+            structured,
+            metadata,
+            body,
+        })
+    }
+}
+
+fn text_field(body: &Map<String, Value>, name: &str) -> Result<Option<String>, ApiError> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(ApiError::invalid(name, "must be a string")),
+    }
+}
+
+fn flag_field(body: &Map<String, Value>, name: &str) -> Result<bool, ApiError> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(ApiError::invalid(name, "must be true or false")),
+    }
+}
+
+fn choices(body: &Map<String, Value>) -> Result<u8, ApiError> {
+    let wrong = || ApiError::invalid("n", format!("must be a whole number from 1 to {CHOICES_MAX}"));
+    match body.get("n") {
+        None | Some(Value::Null) => Ok(1),
+        Some(value) => value
+            .as_u64()
+            .filter(|n| (1..=CHOICES_MAX).contains(n))
+            .and_then(|n| u8::try_from(n).ok())
+            .ok_or_else(wrong),
+    }
+}
+
+/// Takes `metadata` apart: what is addressed to us goes no further.
+fn take_metadata(body: &mut Map<String, Value>) -> Result<Option<Map<String, Value>>, ApiError> {
+    let metadata = match body.get_mut("metadata") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Object(metadata)) => metadata,
+        Some(_) => return Err(ApiError::invalid("metadata", "must be an object")),
+    };
+    let stated = metadata.clone();
+    metadata.retain(|key, _| !key.starts_with("conclave_"));
+    if metadata.is_empty() {
+        body.remove("metadata");
+    }
+    Ok(Some(stated))
+}
+
+fn messages(body: &Map<String, Value>) -> Result<Arc<[Message]>, ApiError> {
+    let list = match body.get("messages") {
+        Some(Value::Array(list)) if !list.is_empty() => list,
+        Some(Value::Array(_)) => {
+            return Err(ApiError::invalid("messages", "must hold at least one message"));
+        }
+        _ => return Err(ApiError::invalid("messages", "must be an array of messages")),
+    };
+    if list.len() > MESSAGES_MAX {
+        let message = format!("must hold at most {MESSAGES_MAX} messages");
+        return Err(ApiError::invalid("messages", message));
+    }
+    list.iter().enumerate().map(|(at, value)| message(at, value)).collect()
+}
+
+/// One message of a conversation, checked; `at` is for the error.
+pub(crate) fn message(at: usize, value: &Value) -> Result<Message, ApiError> {
+    let path = format!("messages[{at}]");
+    let Value::Object(fields) = value else {
+        return Err(ApiError::invalid(path, "must be an object"));
+    };
+    let role = fields
+        .get("role")
+        .and_then(Value::as_str)
+        .ok_or_else(|| ApiError::invalid(format!("{path}.role"), "must be a string"))?;
+    let role = Role::parse(role).ok_or_else(|| {
+        ApiError::invalid(format!("{path}.role"), format!("`{role}` is not a role"))
+    })?;
+    let content = match fields.get("content") {
+        Some(Value::String(text)) => Content::Text(text.clone()),
+        Some(Value::Array(list)) => Content::Parts(parts(&path, list)?),
+        None | Some(Value::Null) if role == Role::Assistant => Content::Text(String::new()),
+        _ => {
+            let message = "must be a string or an array of parts";
+            return Err(ApiError::invalid(format!("{path}.content"), message));
+        }
+    };
+    Ok(Message { role, content })
+}
+
+fn parts(path: &str, list: &[Value]) -> Result<Vec<Part>, ApiError> {
+    list.iter()
+        .enumerate()
+        .map(|(at, part)| {
+            let wrong = |message: &str| {
+                ApiError::invalid(format!("{path}.content[{at}]"), message.to_owned())
+            };
+            let kind = part
+                .get("type")
+                .and_then(Value::as_str)
+                .ok_or_else(|| wrong("must be an object with a `type`"))?;
+            match kind {
+                "text" | "input_text" | "output_text" | "refusal" => {
+                    let field = if kind == "refusal" { "refusal" } else { "text" };
+                    let text = part.get(field).and_then(Value::as_str);
+                    let text = text.ok_or_else(|| wrong("must hold its text as a string"))?;
+                    Ok(Part::Text { text: text.to_owned() })
+                }
+                other => Ok(Part::Unjudged { kind: other.to_owned() }),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parse(value: Value) -> Result<ChatRequest, ApiError> {
+        ChatRequest::parse(value)
+    }
+
+    #[test]
+    fn a_request_is_taken_whole_and_what_is_ours_goes_no_further() {
+        let request = parse(json!({
+            "model": "m", "stream": true, "stream_options": {"include_usage": true}, "n": 2,
+            "messages": [
+                {"role": "developer", "content": "Be kind."},
+                {"role": "user", "content": [{"type": "text", "text": "Hello"},
+                    {"type": "image_url", "image_url": {"url": "data:"}}]},
+                {"role": "assistant", "content": null, "tool_calls": []},
+            ],
+            "metadata": {"conclave_mode": "normal", "team": "blue"},
+            "seed": 7, "unheard_of": {"kept": true},
+        }))
+        .unwrap();
+        assert_eq!((request.model.as_str(), request.choices), ("m", 2));
+        assert!(request.stream && request.include_usage && !request.structured);
+        assert_eq!(request.conversation[1].content.as_text(), "Hello");
+        assert_eq!(request.body["metadata"], json!({"team": "blue"}));
+        assert_eq!(request.body["unheard_of"], json!({"kept": true}));
+        assert_eq!(request.metadata.unwrap()["conclave_mode"], "normal");
+    }
+
+    #[test]
+    fn every_wrong_shape_names_its_place() {
+        let message = |m: Value| json!({"model": "m", "messages": [m]});
+        let cases = [
+            (json!([]), ""),
+            (json!({"messages": [{"role": "user", "content": "x"}]}), "model"),
+            (json!({"model": 3, "messages": [{"role": "user", "content": "x"}]}), "model"),
+            (json!({"model": "m"}), "messages"),
+            (json!({"model": "m", "messages": []}), "messages"),
+            (json!({"model": "m", "messages": "hello"}), "messages"),
+            (message(json!("hello")), "messages[0]"),
+            (message(json!({"content": "x"})), "messages[0].role"),
+            (message(json!({"role": "robot", "content": "x"})), "messages[0].role"),
+            (message(json!({"role": "user"})), "messages[0].content"),
+            (message(json!({"role": "user", "content": {"a": 1}})), "messages[0].content"),
+            (message(json!({"role": "user", "content": ["x"]})), "messages[0].content[0]"),
+            (json!({"model": "m", "messages": [{"role": "user", "content": "x"}],
+                "stream": "true"}), "stream"),
+            (json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 0}), "n"),
+            (json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 1.5}), "n"),
+        ];
+        for (body, place) in cases {
+            let error = parse(body.clone()).unwrap_err().body();
+            assert_eq!(error["error"]["param"].as_str().unwrap_or(""), place, "{body}");
+        }
+    }
+}

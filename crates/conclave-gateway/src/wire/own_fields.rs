@@ -1,0 +1,51 @@
+//! What Conclave adds to a reply: one key in the body, and headers.
+
+use conclave_engine::Reply;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The value of the `conclave` key.
+pub(crate) fn own_fields(reply: &Reply) -> Value {
+    let decision = &*reply.decision;
+    let categories: Vec<_> = decision.input.categories.keys().map(|c| c.as_str()).collect();
+    json!({
+        "audit_id": decision.id.to_string(),
+        "outcome": decision.outcome.as_str(),
+        "action": decision.action.as_str(),
+        "verified": decision.outcome.is_verified(),
+        "safety_score": decision.safety_score_e4().map(fraction),
+        "attempts": decision.attempts(),
+        "categories": categories,
+        "scrutiny": decision.scrutiny.as_str(),
+        "leaf_hash": hex::encode(reply.leaf_hash),
+        "cost_usd": decision.cost.dollars(),
+    })
+}
+
+/// Ten-thousandths as a number within 0..=1.
+pub(crate) fn fraction(e4: u16) -> f64 {
+    f64::from(e4) / 1e4
+}
+
+/// The time Conclave added to the model's.
+pub(crate) fn overhead(reply: &Reply) -> Duration {
+    reply.decision.latency.saturating_sub(reply.decision.model_time)
+}
+
+/// Adds the `x-conclave-*` headers.
+pub(crate) fn add_headers(headers: &mut HeaderMap, reply: &Reply) {
+    let decision = &*reply.decision;
+    let overhead_ms = overhead(reply).as_secs_f64() * 1e3;
+    let mut add = |name: &'static str, value: String| {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    add("x-conclave-audit-id", decision.id.to_string());
+    add("x-conclave-outcome", decision.outcome.as_str().to_owned());
+    add("x-conclave-leaf", hex::encode(reply.leaf_hash));
+    add("x-conclave-overhead-duration-ms", format!("{overhead_ms:.3}"));
+    add("x-conclave-response-cost", format!("{:.6}", decision.cost.dollars()));
+    add("x-conclave-applied-guardrails", decision.guards.join(","));
+}
