@@ -26,12 +26,17 @@ impl Stated<'_> {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
             Some(Value::Bool(flag)) => Ok(Some(flag.to_string())),
-            Some(_) => Err(ApiError::invalid(format!("metadata.{key}"), "must be a string")),
+            Some(_) => Err(ApiError::invalid(
+                format!("metadata.{key}"),
+                "must be a string",
+            )),
         }
     }
 
     fn named<T>(&self, name: &str, parse: fn(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
-        let Some(text) = self.get(name)? else { return Ok(None) };
+        let Some(text) = self.get(name)? else {
+            return Ok(None);
+        };
         parse(&text).map(Some).ok_or_else(|| {
             ApiError::invalid(format!("conclave_{name}"), format!("`{text}` is not known"))
         })
@@ -57,7 +62,9 @@ pub(crate) fn context(
         country: stated.named("country", country)?,
         language: stated.named("language", language)?,
         persona: stated.named("persona", Persona::parse)?.unwrap_or_default(),
-        sensitivity: stated.named("sensitivity", Sensitivity::parse)?.unwrap_or_default(),
+        sensitivity: stated
+            .named("sensitivity", Sensitivity::parse)?
+            .unwrap_or_default(),
         affiliations: stated.named("affiliations", list)?.unwrap_or_default(),
         minor: stated.named("minor", flag)?.unwrap_or_default(),
     })
@@ -69,14 +76,19 @@ fn country(text: &str) -> Option<String> {
 }
 
 fn language(text: &str) -> Option<String> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let primary = text.split('-').next()?;
     (plain && (2..=3).contains(&primary.len())).then(|| primary.to_ascii_lowercase())
 }
 
 fn list(text: &str) -> Option<Vec<String>> {
-    let items: Vec<_> =
-        text.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect();
+    let items: Vec<_> = text
+        .split(',')
+        .map(|item| item.trim().to_owned())
+        .filter(|item| !item.is_empty())
+        .collect();
     (items.len() <= 32).then_some(items)
 }
 
@@ -117,15 +129,17 @@ pub(crate) fn session(
         let name = value
             .to_str()
             .map_err(|_| ApiError::invalid(HEADER, "must be visible ASCII"))?;
-        return SessionId::new(name)
-            .map_err(|error| ApiError::invalid(HEADER, error.to_string()));
+        return SessionId::new(name).map_err(|error| ApiError::invalid(HEADER, error.to_string()));
     }
     let mut hash = Sha256::new();
     for part in [tenant.as_str(), user.map_or("", UserId::as_str)] {
         hash.update(part.len().to_be_bytes());
         hash.update(part);
     }
-    if let Some(first) = conversation.iter().find(|message| message.role == Role::User) {
+    if let Some(first) = conversation
+        .iter()
+        .find(|message| message.role == Role::User)
+    {
         hash.update(first.content.as_text().as_bytes());
     }
     let digest = hex::encode(&hash.finalize()[..16]);
@@ -164,7 +178,10 @@ mod tests {
             json!({"conclave_minor": "perhaps"}),
             json!({"conclave_persona": 3}),
         ] {
-            assert!(context(&HeaderMap::new(), Some(&metadata(&bad)), &Mode::ALL).is_err(), "{bad}");
+            assert!(
+                context(&HeaderMap::new(), Some(&metadata(&bad)), &Mode::ALL).is_err(),
+                "{bad}"
+            );
         }
         let debug = metadata(&json!({"conclave_mode": "debug"}));
         assert!(context(&HeaderMap::new(), Some(&debug), &[Mode::Normal]).is_err());

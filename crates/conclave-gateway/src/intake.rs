@@ -29,7 +29,12 @@ pub(crate) async fn read(
         discard(&mut body, headers).await;
         return Err(ApiError::too_large(limits.body_bytes_max));
     }
-    match timeout(limits.body_timeout, collect(&mut body, limits.body_bytes_max)).await {
+    match timeout(
+        limits.body_timeout,
+        collect(&mut body, limits.body_bytes_max),
+    )
+    .await
+    {
         Ok(Ok(Some(bytes))) => Ok(bytes),
         Ok(Ok(None)) => {
             discard(&mut body, headers).await;
@@ -41,16 +46,25 @@ pub(crate) async fn read(
 }
 
 fn declared_length(headers: &HeaderMap) -> Option<usize> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
 }
 
 /// `None` when the limit is crossed.
 async fn collect(body: &mut Body, limit: usize) -> Result<Option<Bytes>, axum::Error> {
-    let Some(first) = next_data(body).await? else { return Ok(Some(Bytes::new())) };
+    let Some(first) = next_data(body).await? else {
+        return Ok(Some(Bytes::new()));
+    };
     if first.len() > limit {
         return Ok(None);
     }
-    let Some(second) = next_data(body).await? else { return Ok(Some(first)) };
+    let Some(second) = next_data(body).await? else {
+        return Ok(Some(first));
+    };
     let mut whole = BytesMut::from(first);
     let mut piece = Some(second);
     while let Some(data) = piece {

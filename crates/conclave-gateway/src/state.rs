@@ -49,29 +49,51 @@ impl Gateway {
             refusals: RefusalLog::default(),
             turns,
         };
-        Self { shared: Arc::new(shared) }
+        Self {
+            shared: Arc::new(shared),
+        }
     }
 
     /// The engine in force; a request keeps the one it began with.
     #[must_use]
     pub fn engine(&self) -> Arc<Engine> {
-        self.shared.engine.read().unwrap_or_else(PoisonError::into_inner).0.clone()
+        self.shared
+            .engine
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .clone()
     }
 
     /// How to answer.
     #[must_use]
     pub fn manners(&self) -> Manners {
-        self.shared.engine.read().unwrap_or_else(PoisonError::into_inner).1
+        self.shared
+            .engine
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1
     }
 
     /// Puts a new engine in force for requests that come from now on.
     pub fn reload(&self, engine: Arc<Engine>, manners: Manners) {
-        *self.shared.engine.write().unwrap_or_else(PoisonError::into_inner) = (engine, manners);
+        *self
+            .shared
+            .engine
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = (engine, manners);
     }
 
     /// Writes summed-up refusals; called every second and at the end.
     pub fn flush_refusals(&self) {
         self.shared.refusals.flush(&self.engine());
+    }
+
+    /// Resolves when no turn is in flight any more: also those whose clients have gone away.
+    pub async fn idle(&self) {
+        let all = u32::try_from(self.shared.limits.turns_max).unwrap_or(u32::MAX);
+        // Fails only when the semaphore is closed, and nobody closes it.
+        let _ = self.shared.turns.acquire_many(all).await;
     }
 
     pub(crate) fn keys(&self) -> &dyn KeyRing {

@@ -16,7 +16,10 @@ pub(crate) struct TrackedBody {
 
 impl TrackedBody {
     pub(crate) fn new(frames: impl IntoIterator<Item = Bytes>, delivery: Delivery) -> Self {
-        Self { frames: frames.into_iter().collect(), delivery }
+        Self {
+            frames: frames.into_iter().collect(),
+            delivery,
+        }
     }
 }
 
@@ -28,8 +31,11 @@ impl Body for TrackedBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let Some(bytes) = self.frames.pop_front() else { return Poll::Ready(None) };
-        self.delivery.sent(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let Some(bytes) = self.frames.pop_front() else {
+            return Poll::Ready(None);
+        };
+        self.delivery
+            .sent(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         // The connection may stop asking once it has the declared length, so the last frame counts.
         if self.frames.is_empty() {
             self.delivery.complete();

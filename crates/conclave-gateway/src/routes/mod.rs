@@ -6,6 +6,8 @@ mod health;
 mod models;
 mod verify;
 
+pub use health::OPENAPI;
+
 use crate::error::{ApiError, RefusedAs};
 use crate::refusals::Refusal;
 use crate::state::Gateway;
@@ -42,7 +44,10 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/v1/models/{model}", get(models::one))
         .route("/v1/decisions", get(decisions::list))
         .route("/v1/decisions/{id}", get(decisions::one))
-        .route("/v1/decisions/{id}/explanation", get(decisions::explanation))
+        .route(
+            "/v1/decisions/{id}/explanation",
+            get(decisions::explanation),
+        )
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))
@@ -71,7 +76,12 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
         && (is_post || matches!(status, 401 | 403))
     {
         let tenant = tenant.name();
-        let refusal = Refusal { status, code, route: route.to_owned(), tenant };
+        let refusal = Refusal {
+            status,
+            code,
+            route: route.to_owned(),
+            tenant,
+        };
         gateway.refusals().note(&gateway.engine(), refusal);
     }
     let headers = response.headers_mut();
@@ -92,12 +102,18 @@ struct KnownTenant {
 impl KnownTenant {
     fn of(gateway: &Gateway, request: &Request) -> Self {
         let mut headers = http::HeaderMap::new();
-        for name in [http::header::AUTHORIZATION, HeaderName::from_static("x-api-key")] {
+        for name in [
+            http::header::AUTHORIZATION,
+            HeaderName::from_static("x-api-key"),
+        ] {
             if let Some(value) = request.headers().get(&name) {
                 headers.insert(name, value.clone());
             }
         }
-        Self { gateway: gateway.clone(), headers }
+        Self {
+            gateway: gateway.clone(),
+            headers,
+        }
     }
 
     fn name(&self) -> Option<String> {

@@ -1,0 +1,161 @@
+//! `GET /v1/decisions...`: what was decided, and why.
+
+use super::respond;
+use crate::auth::{Need, Sight, admit, sight};
+use crate::error::ApiError;
+use crate::state::Gateway;
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use conclave_core::AuditId;
+use conclave_engine::{Archive, DecisionFilter, Engine, KeyRecord, StoredDecision, explain, view};
+use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
+use http::HeaderMap;
+use serde_json::json;
+
+/// Decisions on one page unless asked otherwise, and at most.
+const PAGE: u32 = 50;
+const PAGE_MAX: u32 = 500;
+
+/// A page of decisions, newest first.
+pub(super) async fn list(
+    State(gateway): State<Gateway>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    respond(list_page(&gateway, query.as_deref().unwrap_or(""), &headers).await)
+}
+
+async fn list_page(
+    gateway: &Gateway,
+    query: &str,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let key = admit(gateway, headers, Need::Audit)?;
+    let filter = filter(query, tenant_number(key.tenant.as_str()))?;
+    let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+    let rows = gateway
+        .engine()
+        .archive
+        .list(filter)
+        .await
+        .map_err(unavailable)?;
+    let next = if rows.len() == limit {
+        rows.last().map(|row| row.id.to_string())
+    } else {
+        None
+    };
+    Ok(Json(json!({"object": "list", "data": rows, "next_before": next})).into_response())
+}
+
+fn filter(query: &str, tenant: u64) -> Result<DecisionFilter, ApiError> {
+    let mut filter = DecisionFilter {
+        tenant: Some(tenant),
+        limit: PAGE,
+        ..DecisionFilter::default()
+    };
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    for (name, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
+        match name {
+            "limit" => {
+                filter.limit = value
+                    .parse()
+                    .ok()
+                    .filter(|limit| (1..=PAGE_MAX).contains(limit))
+                    .ok_or_else(|| {
+                        ApiError::invalid("limit", format!("must be 1 to {PAGE_MAX}"))
+                    })?;
+            }
+            "before" => {
+                let id = AuditId::parse(value);
+                filter.before =
+                    Some(id.ok_or_else(|| ApiError::invalid("before", "must be an audit id"))?);
+            }
+            "outcome" => filter.outcome = Some(word("outcome", value)?),
+            "action" => filter.action = Some(word("action", value)?),
+            other => return Err(ApiError::invalid(other, "is not a filter")),
+        }
+    }
+    Ok(filter)
+}
+
+fn word(name: &str, value: &str) -> Result<String, ApiError> {
+    let plain = !value.is_empty() && value.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    plain
+        .then(|| value.to_owned())
+        .ok_or_else(|| ApiError::invalid(name, "is not known"))
+}
+
+/// One decision.
+pub(super) async fn one(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let key = admit(&gateway, &headers, Need::Audit)?;
+        let engine = gateway.engine();
+        let stored = find(&engine, &key, &id).await?;
+        let with_words = sight(key.role) == Sight::Words;
+        if with_words {
+            note_reading(&engine, &key, &stored);
+        }
+        Ok(Json(view(&stored, with_words)).into_response())
+    };
+    respond(found.await)
+}
+
+/// Why a decision came out as it did, in plain words.
+pub(super) async fn explanation(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let key = admit(&gateway, &headers, Need::Explain)?;
+        let stored = find(&gateway.engine(), &key, &id).await?;
+        Ok(Json(explain(&stored)).into_response())
+    };
+    respond(found.await)
+}
+
+async fn find(engine: &Engine, key: &KeyRecord, id: &str) -> Result<StoredDecision, ApiError> {
+    let missing = || ApiError::not_found("There is no decision with this id.");
+    let id = AuditId::parse(id).ok_or_else(missing)?;
+    let archive: &dyn Archive = &*engine.archive;
+    let entries = archive
+        .find(tenant_number(key.tenant.as_str()), id)
+        .await
+        .map_err(unavailable)?;
+    StoredDecision::from_entries(entries)
+        .map_err(|error| {
+            tracing::error!(%id, %error, "a stored decision cannot be read");
+            ApiError::archive_unavailable()
+        })?
+        .ok_or_else(missing)
+}
+
+fn unavailable(error: conclave_engine::ArchiveError) -> ApiError {
+    tracing::error!(%error, "the archive does not answer");
+    ApiError::archive_unavailable()
+}
+
+/// Whoever reads a transcript leaves a trace.
+fn note_reading(engine: &Engine, key: &KeyRecord, stored: &StoredDecision) {
+    let draft = Draft {
+        kind: Kind::AdminAction,
+        parent: Some(stored.leaf.id),
+        public: Value::map([
+            ("what", Value::from("decision.read")),
+            ("key", Value::from(key.id.as_str())),
+        ]),
+        ..stored.leaf.draft.clone()
+    };
+    engine.ledger.append_soon(
+        Draft {
+            audit: None,
+            ..draft
+        },
+        Body::empty(),
+    );
+}

@@ -1,0 +1,207 @@
+//! `POST /v1/verify`: judges a reply made elsewhere.
+
+use super::chat::{detached, json_response};
+use super::respond;
+use crate::auth::{Need, admit};
+use crate::error::ApiError;
+use crate::state::Gateway;
+use crate::wire::chat_request::message;
+use crate::wire::own_fields::{fraction, own_fields};
+use crate::{identity, intake, strict_json};
+use axum::extract::{Request, State};
+use axum::response::Response;
+use conclave_core::{Candidate, FinishReason, Message, Role, ToolCall};
+use conclave_engine::{KeyRecord, Reply, Turn};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Judges one reply and records the decision.
+pub(super) async fn verify(State(gateway): State<Gateway>, request: Request) -> Response {
+    respond(handle(&gateway, request).await)
+}
+
+async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let key = admit(gateway, &parts.headers, Need::Converse);
+    let bytes = intake::read(&parts.headers, body, gateway.limits()).await;
+    let (key, bytes) = (key?, bytes?);
+    let document = strict_json::parse(&bytes)
+        .map_err(|error| ApiError::malformed(format!("The body is not valid JSON: {error}.")))?;
+    let Value::Object(line) = document else {
+        return Err(ApiError::malformed(
+            "The request body must be a JSON object.",
+        ));
+    };
+    let (turn, reply) = question(gateway, &parts.headers, &key, line)?;
+    let engine = gateway.engine();
+    let decided = detached(gateway, async move { engine.verify(turn, reply).await }).await?;
+    let body = answer(&decided);
+    Ok(json_response(decided, StatusCode::OK, &body))
+}
+
+fn question(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    key: &KeyRecord,
+    line: Map<String, Value>,
+) -> Result<(Turn, Candidate), ApiError> {
+    let conversation: Arc<[Message]> = conversation(&line)?.into();
+    let reply = candidate(&line)?;
+    let user = identity::user(&line)?;
+    let session = session(headers, key, user.as_ref(), &conversation, &line)?;
+    let mut stated = line
+        .get("metadata")
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    if let Some(mode) = line.get("mode").filter(|mode| !mode.is_null()) {
+        stated.insert("conclave_mode".into(), mode.clone());
+    }
+    let modes = &gateway.engine().settings.modes_allowed;
+    let context = identity::context(headers, Some(&stated), modes)?;
+    let turn = Turn {
+        tenant: key.tenant.clone(),
+        key: Some(key.id.clone()),
+        user,
+        session,
+        model: "external".into(),
+        choices: 1,
+        conversation,
+        body: Arc::new(Map::new()),
+        context,
+    };
+    Ok((turn, reply))
+}
+
+/// `text`, or `turns`; what was asked may be empty, what was replied may not be missing.
+fn conversation(line: &Map<String, Value>) -> Result<Vec<Message>, ApiError> {
+    match (line.get("text"), line.get("turns")) {
+        (Some(_), Some(_)) => Err(ApiError::invalid("text", "stands beside `turns`: give one")),
+        (Some(Value::String(text)), None) => Ok(vec![Message::text(Role::User, text.as_str())]),
+        (None, Some(Value::Array(turns))) if turns.len() <= 2_000 => turns
+            .iter()
+            .enumerate()
+            .map(|(at, turn)| message(at, turn))
+            .collect(),
+        (None, None) => Ok(Vec::new()),
+        (Some(_), None) => Err(ApiError::invalid("text", "must be a string")),
+        (None, Some(_)) => Err(ApiError::invalid(
+            "turns",
+            "must be an array of at most 2000",
+        )),
+    }
+}
+
+fn candidate(line: &Map<String, Value>) -> Result<Candidate, ApiError> {
+    let tool_calls = match line.get("tools") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(calls)) => calls
+            .iter()
+            .enumerate()
+            .map(|(at, call)| tool_call(at, call))
+            .collect::<Result<_, _>>()?,
+        Some(_) => return Err(ApiError::invalid("tools", "must be an array of tool calls")),
+    };
+    let text = match line.get("response") {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) if !tool_calls.is_empty() => String::new(),
+        _ => {
+            return Err(ApiError::invalid(
+                "response",
+                "must be the reply to judge, as a string",
+            ));
+        }
+    };
+    Ok(Candidate {
+        text,
+        tool_calls,
+        finish: FinishReason::Stop,
+        ..Candidate::default()
+    })
+}
+
+/// `{name, arguments}` with arguments as text or as an object.
+fn tool_call(at: usize, call: &Value) -> Result<ToolCall, ApiError> {
+    let function = call.get("function").unwrap_or(call);
+    let name = function.get("name").and_then(Value::as_str);
+    let name = name.ok_or_else(|| ApiError::invalid(format!("tools[{at}].name"), "is missing"))?;
+    let arguments = match function.get("arguments") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    let id = call
+        .get("id")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    Ok(ToolCall {
+        id,
+        name: name.to_owned(),
+        arguments,
+    })
+}
+
+fn session(
+    headers: &HeaderMap,
+    key: &KeyRecord,
+    user: Option<&conclave_core::UserId>,
+    conversation: &[Message],
+    line: &Map<String, Value>,
+) -> Result<conclave_core::SessionId, ApiError> {
+    match line.get("session") {
+        None | Some(Value::Null) => identity::session(headers, &key.tenant, user, conversation),
+        Some(Value::String(name)) => conclave_core::SessionId::new(name.as_str())
+            .map_err(|error| ApiError::invalid("session", error.to_string())),
+        Some(_) => Err(ApiError::invalid("session", "must be a string")),
+    }
+}
+
+fn answer(reply: &Reply) -> Value {
+    let decision = &*reply.decision;
+    let run = decision.choices.first().and_then(|choice| {
+        choice
+            .attempts
+            .iter()
+            .rev()
+            .find_map(|attempt| attempt.panels.last())
+    });
+    let votes: Vec<_> = run.iter().flat_map(|run| &run.ballots).map(vote).collect();
+    json!({
+        "approved": run.is_some_and(|run| run.consensus.delivers()),
+        "action": decision.action.as_str(),
+        "safety_score": run.map(|run| fraction(run.consensus.safety_score_e4())),
+        "assurance": run.map(|run| fraction(run.consensus.assurance_e4())),
+        "scrutiny": decision.scrutiny.as_str(),
+        "quorum": decision.bars.quorum,
+        "vetoes": run.map(|run| run.consensus.vetoes.clone()).unwrap_or_default(),
+        "shortfalls": run.map(|run| run.consensus.shortfalls.clone()).unwrap_or_default(),
+        "verifying_agents": votes,
+        "harm": decision.input.harm,
+        "crisis": decision.input.crisis,
+        "injection": decision.input.injection,
+        "audit_id": decision.id.to_string(),
+        "conclave": own_fields(reply),
+    })
+}
+
+fn vote(ballot: &conclave_core::Ballot) -> Value {
+    use conclave_core::Cast;
+    let (vote, confidence) = match ballot.cast {
+        Cast::Voted { vote, confidence } => (vote.as_str(), Some(confidence)),
+        Cast::Abstained(_) => ("abstained", None),
+        Cast::NotApplicable => ("not_applicable", None),
+    };
+    json!({
+        "agent": &*ballot.seat.verifier,
+        "vote": vote,
+        "confidence": confidence,
+        "reasoning": ballot.reasoning,
+        "reasons": ballot.reasons,
+        "flagged_patterns": ballot.flagged_patterns,
+        "weight": ballot.seat.weight,
+        "monitor": ballot.seat.monitor,
+        "latency_ms": ballot.latency_ms,
+    })
+}
