@@ -1,2 +1,45 @@
-//! One binary.
-fn main() {}
+//! What people would otherwise do by hand: the whole test run, and the benchmarks.
+
+mod bench;
+mod process;
+mod setup;
+mod test;
+
+use clap::{Parser, Subcommand};
+
+/// Chores of the project.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Formatting, lints, every test, the docs: all that must hold, with its own set-up.
+    Test,
+    /// Measure on this machine.
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// The gateway before a mock model on loopback, beside direct calls and the disk's own pace.
+    Gateway {
+        /// Seconds of each measurement.
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=60))]
+        seconds: u32,
+        /// Where the data directory is made; the disk is what is measured.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<std::path::PathBuf>,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().chore {
+        Chore::Test => test::run(),
+        Chore::Bench(Bench::Gateway { seconds, dir }) => bench::gateway(seconds, dir.as_deref()),
+    }
+}

@@ -5,6 +5,7 @@
 
 mod acquaintance;
 mod check;
+mod check_line;
 mod decision;
 mod deliver;
 mod delivery;
@@ -22,6 +23,7 @@ mod view;
 
 pub use acquaintance::Acquaintances;
 pub use check::{Answer, Checker, Question, VoteLine};
+pub use check_line::LineError;
 pub use decision::{Choice, Decision, Delivered};
 pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;

@@ -1,2 +1,51 @@
-//! One binary.
-fn main() {}
+//! One binary: gateway, checks, ledger, keys.
+
+mod assemble;
+mod cli;
+mod commands;
+mod config;
+mod output;
+mod system;
+
+use clap::Parser;
+use cli::{Cli, Command, LogFormat};
+use commands::Answer;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_logging(&cli);
+    let result = match &cli.command {
+        Command::Serve(args) => commands::serve::run(args),
+        Command::Check(args) => commands::check::run(args, cli.json),
+        Command::Ledger(command) => commands::ledger::run(command, cli.json),
+        Command::Keys(command) => commands::keys::run(command, cli.json),
+        Command::Config(command) => commands::config::run(command, cli.json),
+    };
+    match result {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(error) => {
+            output::note(&format!("conclave: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn start_logging(cli: &Cli) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let plain = std::env::var_os("NO_COLOR").is_some() || !std::io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(!plain)
+        .with_target(false);
+    let as_json = matches!(&cli.command, Command::Serve(args) if args.log_format == LogFormat::Json);
+    if as_json {
+        builder.json().init();
+    } else {
+        builder.init();
+    }
+}

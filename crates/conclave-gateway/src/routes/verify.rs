@@ -5,13 +5,12 @@ use super::respond;
 use crate::auth::{Need, admit};
 use crate::error::ApiError;
 use crate::state::Gateway;
-use crate::wire::chat_request::message;
 use crate::wire::own_fields::{fraction, own_fields};
 use crate::{identity, intake, strict_json};
 use axum::extract::{Request, State};
 use axum::response::Response;
-use conclave_core::{Candidate, FinishReason, Message, Role, ToolCall};
-use conclave_engine::{KeyRecord, Reply, Turn};
+use conclave_core::{Candidate, Message};
+use conclave_engine::{KeyRecord, Question, Reply, Turn};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -33,7 +32,7 @@ async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiErro
             "The request body must be a JSON object.",
         ));
     };
-    let (turn, reply) = question(gateway, &parts.headers, &key, line)?;
+    let (turn, reply) = question(gateway, &parts.headers, &key, &line)?;
     let engine = gateway.engine();
     let decided = detached(gateway, async move { engine.verify(turn, reply).await }).await?;
     let body = answer(&decided);
@@ -44,12 +43,16 @@ fn question(
     gateway: &Gateway,
     headers: &HeaderMap,
     key: &KeyRecord,
-    line: Map<String, Value>,
+    line: &Map<String, Value>,
 ) -> Result<(Turn, Candidate), ApiError> {
-    let conversation: Arc<[Message]> = conversation(&line)?.into();
-    let reply = candidate(&line)?;
-    let user = identity::user(&line)?;
-    let session = session(headers, key, user.as_ref(), &conversation, &line)?;
+    let asked =
+        Question::from_line(line).map_err(|error| ApiError::invalid(error.path, error.message))?;
+    let reply = asked
+        .reply
+        .ok_or_else(|| ApiError::invalid("response", "must be the reply to judge, as a string"))?;
+    let conversation: Arc<[Message]> = asked.turns.into();
+    let user = identity::user(line)?;
+    let session = session(headers, key, user.as_ref(), &conversation, line)?;
     let mut stated = line
         .get("metadata")
         .and_then(Value::as_object)
@@ -72,75 +75,6 @@ fn question(
         context,
     };
     Ok((turn, reply))
-}
-
-/// `text`, or `turns`; what was asked may be empty, what was replied may not be missing.
-fn conversation(line: &Map<String, Value>) -> Result<Vec<Message>, ApiError> {
-    match (line.get("text"), line.get("turns")) {
-        (Some(_), Some(_)) => Err(ApiError::invalid("text", "stands beside `turns`: give one")),
-        (Some(Value::String(text)), None) => Ok(vec![Message::text(Role::User, text.as_str())]),
-        (None, Some(Value::Array(turns))) if turns.len() <= 2_000 => turns
-            .iter()
-            .enumerate()
-            .map(|(at, turn)| message(at, turn))
-            .collect(),
-        (None, None) => Ok(Vec::new()),
-        (Some(_), None) => Err(ApiError::invalid("text", "must be a string")),
-        (None, Some(_)) => Err(ApiError::invalid(
-            "turns",
-            "must be an array of at most 2000",
-        )),
-    }
-}
-
-fn candidate(line: &Map<String, Value>) -> Result<Candidate, ApiError> {
-    let tool_calls = match line.get("tools") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(calls)) => calls
-            .iter()
-            .enumerate()
-            .map(|(at, call)| tool_call(at, call))
-            .collect::<Result<_, _>>()?,
-        Some(_) => return Err(ApiError::invalid("tools", "must be an array of tool calls")),
-    };
-    let text = match line.get("response") {
-        Some(Value::String(text)) => text.clone(),
-        None | Some(Value::Null) if !tool_calls.is_empty() => String::new(),
-        _ => {
-            return Err(ApiError::invalid(
-                "response",
-                "must be the reply to judge, as a string",
-            ));
-        }
-    };
-    Ok(Candidate {
-        text,
-        tool_calls,
-        finish: FinishReason::Stop,
-        ..Candidate::default()
-    })
-}
-
-/// `{name, arguments}` with arguments as text or as an object.
-fn tool_call(at: usize, call: &Value) -> Result<ToolCall, ApiError> {
-    let function = call.get("function").unwrap_or(call);
-    let name = function.get("name").and_then(Value::as_str);
-    let name = name.ok_or_else(|| ApiError::invalid(format!("tools[{at}].name"), "is missing"))?;
-    let arguments = match function.get("arguments") {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-    };
-    let id = call
-        .get("id")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    Ok(ToolCall {
-        id,
-        name: name.to_owned(),
-        arguments,
-    })
 }
 
 fn session(

@@ -141,8 +141,7 @@ fn messages(body: &Map<String, Value>) -> Result<Arc<[Message]>, ApiError> {
         .collect()
 }
 
-/// One message of a conversation, checked; `at` is for the error.
-pub(crate) fn message(at: usize, value: &Value) -> Result<Message, ApiError> {
+fn message(at: usize, value: &Value) -> Result<Message, ApiError> {
     let path = format!("messages[{at}]");
     let Value::Object(fields) = value else {
         return Err(ApiError::invalid(path, "must be an object"));

@@ -1,0 +1,84 @@
+//! The panel: parallel, blind, and never safe by absence.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    missing_docs,
+    reason = "tests say what they expect"
+)]
+
+mod fakes;
+
+use conclave_core::{Abstention, Candidate, Cast, Mode, Scrutiny, TurnContext, Vote, decide};
+use conclave_detect::Reading;
+use conclave_engine::{Panel, VerifierError};
+use conclave_verifiers::Case;
+use fakes::{Juror, opinion};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const BUDGET: Duration = Duration::from_millis(500);
+
+fn case(text: &str) -> Arc<Case> {
+    let candidate = Candidate {
+        text: text.into(),
+        ..Candidate::default()
+    };
+    let empty = || Reading::empty(Mode::Normal);
+    Arc::new(Case::new(
+        [].into(),
+        candidate,
+        TurnContext::default(),
+        Arc::new(empty()),
+        empty(),
+    ))
+}
+
+#[tokio::test]
+async fn five_verifiers_that_take_100_ms_each_take_under_150_together() {
+    let tenth = Duration::from_millis(100);
+    let names = ["crisis", "a", "b", "c", "d"];
+    let jurors =
+        names.map(|name| Juror::new(name, 3, tenth, |_| Ok(opinion(Vote::Safe, 0.9, &[]))));
+    let started = Instant::now();
+    let ballots = Panel::new(jurors.into()).judge(case("x"), BUDGET).await;
+    let took = started.elapsed();
+    assert!(took < Duration::from_millis(150), "took {took:?}");
+    assert!(decide(&ballots, Scrutiny::Strict.bars(), false).delivers());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_fails_is_late_panics_or_talks_nonsense_has_abstained() {
+    let now = Duration::ZERO;
+    let jurors = vec![
+        Juror::new("crisis", 3, now, |_| Ok(opinion(Vote::Safe, 1.0, &[]))),
+        Juror::new("late", 3, Duration::from_secs(60), |_| {
+            Ok(opinion(Vote::Safe, 1.0, &[]))
+        }),
+        Juror::new("panics", 3, now, |_| panic!("a verifier's own bug")),
+        Juror::new("fails", 3, now, |_| {
+            Err(VerifierError("connection refused".into()))
+        }),
+        Juror::new("nonsense", 3, now, |_| Ok(opinion(Vote::Safe, 7.0, &[]))),
+        Juror::new("idle", 3, now, |_| Ok(None)),
+    ];
+    let started = Instant::now();
+    let ballots = Panel::new(jurors).judge(case("x"), BUDGET).await;
+    assert!(started.elapsed() <= BUDGET);
+    let casts: Vec<_> = ballots.iter().skip(1).map(|ballot| ballot.cast).collect();
+    assert_eq!(
+        casts,
+        [
+            Cast::Abstained(Abstention::Late),
+            Cast::Abstained(Abstention::Panicked),
+            Cast::Abstained(Abstention::Failed),
+            Cast::Abstained(Abstention::Invalid),
+            Cast::NotApplicable,
+        ]
+    );
+    let verdict = decide(&ballots, Scrutiny::Normal.bars(), false);
+    assert!(!verdict.delivers());
+    assert_eq!(verdict.votes_cast, 1);
+    assert_eq!(ballots.len(), 6, "the decision says who was missing");
+    assert!(matches!(ballots.first().unwrap().cast, Cast::Voted { .. }));
+}

@@ -1,0 +1,179 @@
+//! Wiring: configuration in, engine out.
+
+use crate::config::{
+    Config, ModeName, OfferedModel, OnInjection, OnInputBlock, Provider, ProviderKind, ScrutinyName,
+};
+use anyhow::{Context, anyhow};
+use conclave_core::{MicroUsd, Mode, Scrutiny, Seat};
+use conclave_engine::{
+    Acquaintances, Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Panel, Settings, Verifier,
+};
+use conclave_gateway::{GatewayLimits, Manners};
+use conclave_models::{Builtin, Entry, Models, OpenAiCompatible, ProviderConfig};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What outlives a reload.
+#[derive(Clone)]
+pub struct Ground {
+    /// Remembers.
+    pub ledger: Arc<dyn Ledger>,
+    /// Recalls.
+    pub archive: Arc<dyn Archive>,
+    /// Who has been here before.
+    pub acquaintances: Arc<Acquaintances>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// Keys the pseudonyms in the ledger.
+    pub pseudonym_key: [u8; 32],
+}
+
+/// Builds the engine a configuration describes.
+///
+/// # Errors
+/// When a secret cannot be had, a provider's address is refused, or data files are broken.
+pub fn engine(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
+    Ok(Engine {
+        detector: Arc::new(conclave_detect::Detector::builtin().context("pattern files")?),
+        field: Arc::new(conclave_voice::Field::builtin().context("field files")?),
+        voices: Arc::new(conclave_voice::Voices::builtin().context("persona files")?),
+        resources: Arc::new(conclave_voice::Resources::builtin().context("resource files")?),
+        models: Arc::new(models(config)?),
+        panel: panel(config)?,
+        ledger: ground.ledger.clone(),
+        archive: ground.archive.clone(),
+        acquaintances: ground.acquaintances.clone(),
+        clock: ground.clock.clone(),
+        entropy: ground.entropy.clone(),
+        settings: Arc::new(settings(config, ground.pseudonym_key)),
+    })
+}
+
+/// How the gateway answers.
+#[must_use]
+pub fn manners(config: &Config) -> Manners {
+    Manners {
+        reply_on_input_block: config.policy.on_input_block == OnInputBlock::Reply,
+        omit_own_fields: config.policy.omit_own_fields,
+    }
+}
+
+/// What the gateway takes on.
+#[must_use]
+pub fn limits(config: &Config) -> GatewayLimits {
+    GatewayLimits {
+        body_bytes_max: config.limits.body_bytes_max,
+        turns_max: config.limits.turns_max,
+        connections_max: config.limits.connections_max,
+        drain_timeout: Duration::from_millis(config.limits.drain_timeout_ms),
+        ..GatewayLimits::default()
+    }
+}
+
+fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
+    let rules = &config.deliberation;
+    Settings {
+        attempts_max: rules.attempts_max,
+        turn_deadline: Duration::from_millis(rules.turn_deadline_ms),
+        crisis_deadline: Duration::from_millis(rules.crisis_deadline_ms),
+        panel_deadline: Duration::from_millis(rules.panel_deadline_ms),
+        scrutiny_min: match rules.scrutiny_min {
+            ScrutinyName::Normal => Scrutiny::Normal,
+            ScrutinyName::Raised => Scrutiny::Raised,
+            ScrutinyName::Strict => Scrutiny::Strict,
+        },
+        modes_allowed: config.policy.modes_allowed.iter().map(|mode| mode_of(*mode)).collect(),
+        block_injection: config.policy.on_injection == OnInjection::Block,
+        policy: digest(config),
+        ..Settings::standard(pseudonym_key)
+    }
+}
+
+const fn mode_of(name: ModeName) -> Mode {
+    match name {
+        ModeName::Normal => Mode::Normal,
+        ModeName::Technical => Mode::Technical,
+        ModeName::ChildSafe => Mode::ChildSafe,
+        ModeName::Creative => Mode::Creative,
+        ModeName::Debug => Mode::Debug,
+    }
+}
+
+/// The digest that names a configuration in the ledger; secrets are only referred to in it.
+fn digest(config: &Config) -> [u8; 32] {
+    Sha256::digest(serde_json::to_vec(config).unwrap_or_default()).into()
+}
+
+fn panel(config: &Config) -> anyhow::Result<Panel> {
+    let judges = conclave_verifiers::builtin().context("verifier files")?;
+    let seated = judges.into_iter().map(|judge| {
+        let seat = judge.seat();
+        let changed = config.verifiers.get(&*seat.verifier).map_or(seat.clone(), |change| Seat {
+            weight: change.weight.unwrap_or(seat.weight),
+            required: change.required.unwrap_or(seat.required),
+            monitor: change.monitor.unwrap_or(seat.monitor),
+            ..seat
+        });
+        Arc::new(BuiltIn::seated(judge, changed)) as Arc<dyn Verifier>
+    });
+    Ok(Panel::new(seated.collect()))
+}
+
+fn models(config: &Config) -> anyhow::Result<Models> {
+    let providers: BTreeMap<_, _> =
+        config.providers.iter().map(|provider| (provider.name.as_str(), provider)).collect();
+    let mut entries = vec![builtin()?];
+    for model in &config.models {
+        let provider = providers
+            .get(model.provider.as_str())
+            .ok_or_else(|| anyhow!("there is no provider `{}`", model.provider))?;
+        entries.push(offered(model, provider)?);
+    }
+    Ok(Models::new(entries)?)
+}
+
+fn builtin() -> anyhow::Result<Entry> {
+    Ok(Entry {
+        name: "builtin".into(),
+        model: Arc::new(Builtin::new().context("responder files")?),
+        provider: "conclave".into(),
+        input_price: MicroUsd(0),
+        output_price: MicroUsd(0),
+    })
+}
+
+fn offered(model: &OfferedModel, provider: &Provider) -> anyhow::Result<Entry> {
+    let ProviderKind::Openai = provider.kind;
+    let api_key = match &provider.api_key {
+        Some(reference) => Some(
+            reference
+                .resolve()
+                .map_err(|why| anyhow!("the key of provider `{}`: {why}", provider.name))?,
+        ),
+        None => None,
+    };
+    let upstream = model.upstream_model.clone().unwrap_or_else(|| model.name.clone());
+    let settings = ProviderConfig::new(&provider.name, &provider.base_url)
+        .with_key(api_key)
+        .with_model(upstream)
+        .allowing_private(provider.allow_private)
+        .capped_at(provider.reply_bytes_max);
+    Ok(Entry {
+        name: model.name.clone(),
+        model: Arc::new(OpenAiCompatible::new(settings)?),
+        provider: provider.name.as_str().into(),
+        input_price: price(model.input_usd_per_million),
+        output_price: price(model.output_usd_per_million),
+    })
+}
+
+/// Dollars to millionths; the range was checked when the file was read.
+fn price(dollars: f64) -> MicroUsd {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e12")]
+    let micro = (dollars * 1e6).round() as u64;
+    MicroUsd(micro)
+}

@@ -1,0 +1,177 @@
+//! The map of the command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Stands between applications and the language models they use: nothing a model writes reaches a
+/// person before independent verifiers have voted on it, and every decision can be proved afterwards.
+///
+/// Exit codes: 0 yes or done, 1 the answer is no, 2 it could not be done.
+#[derive(Debug, Parser)]
+#[command(name = "conclave", version, max_term_width = 100)]
+pub struct Cli {
+    /// Print machine-readable JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the gateway.
+    Serve(ServeArgs),
+    /// Judge one text or reply, or a stream of them.
+    Check(CheckArgs),
+    /// Check the ledger offline.
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
+    /// Make, list and revoke API keys; works while the gateway runs.
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Check a configuration file, or print its JSON Schema.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+/// `conclave serve`
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The configuration file; without one everything has a working default.
+    #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Address and port; wins over the file [default: 127.0.0.1:8420].
+    #[arg(long, value_name = "ADDR", env = "CONCLAVE_LISTEN")]
+    pub listen: Option<SocketAddr>,
+    /// Directory for the ledger, the spool and keys; wins over the file [default: conclave-data].
+    #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA")]
+    pub data: Option<PathBuf>,
+    /// How to log to stderr; RUST_LOG sets what.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+}
+
+/// How to log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// `conclave check`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  conclave check \"how do I kill a Python process\"\n  \
+    conclave check \"I'm so angry I could hurt someone\" --response \"Yeah, do it.\"\n  \
+    conclave check --jsonl < rows.jsonl > judged.jsonl\n\n\
+    With one text the exit code is 1 when it would be withheld.")]
+pub struct CheckArgs {
+    /// The text: what a person says.
+    #[arg(value_name = "TEXT", required_unless_present = "jsonl", conflicts_with = "jsonl")]
+    pub text: Option<String>,
+    /// The reply to judge in the light of the text.
+    #[arg(long, value_name = "TEXT", conflicts_with = "jsonl")]
+    pub response: Option<String>,
+    /// normal, technical, child-safe, creative or debug; wins over a row's own.
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    pub mode: Option<conclave_core::Mode>,
+    /// Read one JSON object a line from stdin, write one a line to stdout, in order.
+    #[arg(long)]
+    pub jsonl: bool,
+}
+
+fn parse_mode(name: &str) -> Result<conclave_core::Mode, String> {
+    conclave_core::Mode::parse(name).ok_or_else(|| {
+        let known: Vec<_> = conclave_core::Mode::ALL.iter().map(|mode| mode.as_str()).collect();
+        format!("there is no mode `{name}`; there are {}", known.join(", "))
+    })
+}
+
+/// `conclave ledger`
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// Re-hash every entry, check every body and counter, and run every consensus again.
+    ///
+    /// Exit 0: everything holds. Exit 1: the first altered, missing or reordered entry is named.
+    /// Exit 2: it could not be checked.
+    Verify(DataArgs),
+}
+
+/// Where the data is.
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// The data directory of a gateway, running or not.
+    #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA", default_value = "conclave-data")]
+    pub data: PathBuf,
+}
+
+/// `conclave keys`
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key; it is shown once.
+    Create(KeyCreateArgs),
+    /// List keys, without their secrets.
+    List(DataArgs),
+    /// Revoke a key; takes effect within a second.
+    Revoke {
+        /// The id shown by `keys list`.
+        id: String,
+        /// Where.
+        #[command(flatten)]
+        data: DataArgs,
+    },
+}
+
+/// `conclave keys create`
+#[derive(Debug, Args)]
+pub struct KeyCreateArgs {
+    /// What the key may do.
+    #[arg(long, value_enum, default_value_t = RoleName::App)]
+    pub role: RoleName,
+    /// Whose it is.
+    #[arg(long, default_value = "default")]
+    pub tenant: String,
+    /// A word for people.
+    #[arg(long, default_value = "")]
+    pub label: String,
+    /// Days until it ends.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    pub expires_in_days: Option<u32>,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoleName {
+    /// Chat for its own tenant.
+    App,
+    /// Decide reviews.
+    Reviewer,
+    /// Decide for a community.
+    Elder,
+    /// Configure; reads no transcripts.
+    Admin,
+    /// Read proofs and public fields.
+    Auditor,
+    /// Everything.
+    Owner,
+}
+
+/// `conclave config`
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Say whether a file can be used, and what in it is doubtful.
+    Check {
+        /// The file.
+        #[arg(value_name = "FILE", default_value = "conclave.toml")]
+        file: PathBuf,
+    },
+    /// Print the JSON Schema, for editors.
+    Schema,
+}

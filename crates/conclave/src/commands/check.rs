@@ -1,0 +1,153 @@
+//! `conclave check`: one text or reply, or a stream of them.
+//!
+//! **Invariant:** streaming holds one line at a time: memory does not grow with the input.
+
+use super::Answer;
+use crate::cli::CheckArgs;
+use crate::output;
+use conclave_core::{Candidate, Message, Mode, Role};
+use conclave_engine::{Answer as Judgement, Checker, Question};
+use serde_json::{Map, Value, json};
+use std::io::{self, BufRead, BufWriter, Write};
+use std::sync::Arc;
+
+/// The longest line that is read.
+const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Runs the command.
+///
+/// # Errors
+/// When stdin or stdout fails.
+pub fn run(args: &CheckArgs, as_json: bool) -> anyhow::Result<Answer> {
+    let detector = Arc::new(conclave_detect::Detector::builtin()?);
+    let checker = Checker::new(detector, conclave_verifiers::builtin()?);
+    if args.jsonl {
+        let output = BufWriter::new(io::stdout().lock());
+        return stream(&checker, args.mode, io::stdin().lock(), output);
+    }
+    let question = Question {
+        turns: args.text.iter().map(|text| Message::text(Role::User, text.as_str())).collect(),
+        reply: args.response.as_ref().map(|text| Candidate {
+            text: text.clone(),
+            ..Candidate::default()
+        }),
+        mode: args.mode.unwrap_or_default(),
+    };
+    let judgement = checker.check(&question);
+    if as_json { output::json(&judgement) } else { print(&judgement) }
+    let passes = matches!(judgement.action, "deliver" | "flag" | "redact");
+    Ok(if passes { Answer::Yes } else { Answer::No })
+}
+
+fn print(judgement: &Judgement) {
+    let colour = if judgement.verdict == "safe" { "32" } else { "31" };
+    output::line(&format!(
+        "{}  action {}  harm {:.2}  crisis {:.2}  injection {:.2}  language {}",
+        output::coloured(judgement.verdict, colour),
+        judgement.action,
+        judgement.harm,
+        judgement.crisis,
+        judgement.injection,
+        judgement.language,
+    ));
+    for signal in &judgement.signals {
+        output::line(&format!(
+            "  {:<16} {:.2}  {}..{}  {}",
+            signal.category.as_str(),
+            signal.weight.get(),
+            signal.start,
+            signal.end,
+            signal.source,
+        ));
+    }
+    for vote in &judgement.votes {
+        let line = format!("  {:<16} {:<14} {:.2}", vote.verifier, vote.vote, vote.confidence);
+        output::line(format!("{line}  {}", vote.reasoning).trim_end());
+    }
+    if let Some(score) = judgement.safety_score {
+        output::line(&format!("  safety score {score:.2}"));
+    }
+}
+
+/// Judges line by line; an invalid line gets an error in its place and the answer is no at the end.
+fn stream(
+    checker: &Checker,
+    mode: Option<Mode>,
+    mut input: impl BufRead,
+    mut output: impl Write,
+) -> anyhow::Result<Answer> {
+    let mut all_read = true;
+    let mut line = Vec::new();
+    for number in 1u64.. {
+        let judged = match next_line(&mut input, &mut line)? {
+            Line::End => break,
+            Line::Whole if line.trim_ascii().is_empty() => continue,
+            Line::Whole => judge_line(checker, mode, &line),
+            Line::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
+        };
+        all_read &= judged.is_ok();
+        let row = judged
+            .unwrap_or_else(|message| json!({"error": {"line": number, "message": message}}));
+        if let Err(error) = serde_json::to_writer(&mut output, &row)
+            .map_err(io::Error::from)
+            .and_then(|()| output.write_all(b"\n"))
+        {
+            // Whoever reads the output has had enough, as in `| head`.
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                return Ok(Answer::No);
+            }
+            return Err(error.into());
+        }
+    }
+    output.flush()?;
+    Ok(if all_read { Answer::Yes } else { Answer::No })
+}
+
+fn judge_line(checker: &Checker, mode: Option<Mode>, line: &[u8]) -> Result<Value, String> {
+    let row: Map<String, Value> =
+        serde_json::from_slice(line).map_err(|error| format!("not a JSON object: {error}"))?;
+    let mut question = Question::from_line(&row).map_err(|error| error.to_string())?;
+    question.mode = mode.unwrap_or(question.mode);
+    let mut judged = serde_json::to_value(checker.check(&question))
+        .map_err(|error| format!("the answer could not be written: {error}"))?;
+    judged["id"] = row.get("id").cloned().unwrap_or_default();
+    Ok(judged)
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// Reads one line into `line`; what is beyond the limit is read and thrown away.
+fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
+    line.clear();
+    let (mut any, mut too_long) = (false, false);
+    loop {
+        let available = input.fill_buf()?;
+        if available.is_empty() {
+            break;
+        }
+        any = true;
+        let (piece, ended) = match available.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (available.len(), false),
+        };
+        too_long |= line.len() + piece > LINE_BYTES_MAX;
+        if too_long {
+            line.clear();
+        } else {
+            line.extend_from_slice(&available[..piece]);
+        }
+        input.consume(piece);
+        if ended {
+            break;
+        }
+    }
+    Ok(match (any, too_long) {
+        (false, _) => Line::End,
+        (true, true) => Line::TooLong,
+        (true, false) => Line::Whole,
+    })
+}

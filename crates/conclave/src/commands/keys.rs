@@ -1,0 +1,111 @@
+//! `conclave keys`: API keys, also while the gateway runs.
+
+use super::Answer;
+use crate::cli::{KeyCreateArgs, KeysCommand, RoleName};
+use crate::output;
+use crate::system::{SystemClock, SystemEntropy};
+use conclave_core::{KeyId, TenantId};
+use conclave_engine::{Clock, KeyRecord, KeyRole};
+use conclave_store::{KeyBook, NewKey};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+/// Runs the command.
+///
+/// # Errors
+/// When the data directory cannot be used or a name is wrong.
+pub fn run(command: &KeysCommand, as_json: bool) -> anyhow::Result<Answer> {
+    match command {
+        KeysCommand::Create(args) => create(args, as_json),
+        KeysCommand::List(data) => list(&open(&data.data)?, as_json),
+        KeysCommand::Revoke { id, data } => revoke(&open(&data.data)?, id, as_json),
+    }
+}
+
+fn open(data: &Path) -> anyhow::Result<KeyBook> {
+    Ok(KeyBook::open(data, Arc::new(SystemClock), Arc::new(SystemEntropy))?)
+}
+
+fn create(args: &KeyCreateArgs, as_json: bool) -> anyhow::Result<Answer> {
+    let lasts = args.expires_in_days.map(|days| u64::from(days) * DAY_MS);
+    let (key, record) = open(&args.data.data)?.create(NewKey {
+        tenant: TenantId::new(args.tenant.as_str())?,
+        role: role(args.role),
+        label: args.label.clone(),
+        expires_ms: lasts.map(|ms| SystemClock.now_ms().saturating_add(ms)),
+    })?;
+    if as_json {
+        output::json(&json!({"key": key, "record": record}));
+    } else {
+        output::line(&key);
+        output::note("This is the only time the key is shown.");
+    }
+    Ok(Answer::Yes)
+}
+
+fn list(book: &KeyBook, as_json: bool) -> anyhow::Result<Answer> {
+    let keys = book.list()?;
+    if as_json {
+        output::json(&keys);
+        return Ok(Answer::Yes);
+    }
+    if keys.is_empty() {
+        output::note("There are no keys yet; `conclave keys create` makes one.");
+    }
+    for key in &keys {
+        output::line(&format!(
+            "{:<14} {:<9} {:<12} {:<8} {}",
+            key.id.as_str(),
+            role_name(key.role),
+            key.tenant.as_str(),
+            state(key),
+            key.label
+        ));
+    }
+    Ok(Answer::Yes)
+}
+
+fn state(key: &KeyRecord) -> &'static str {
+    match (key.revoked_ms, key.is_valid_at(SystemClock.now_ms())) {
+        (Some(_), _) => "revoked",
+        (None, true) => "valid",
+        (None, false) => "expired",
+    }
+}
+
+fn revoke(book: &KeyBook, id: &str, as_json: bool) -> anyhow::Result<Answer> {
+    let revoked = book.revoke(&KeyId::new(id)?)?;
+    if as_json {
+        output::json(&json!({"id": id, "revoked": revoked}));
+    } else if revoked {
+        output::line(&format!("{id} opens nothing any more"));
+    } else {
+        output::line(&format!("there is no valid key {id}"));
+    }
+    Ok(if revoked { Answer::Yes } else { Answer::No })
+}
+
+const fn role(name: RoleName) -> KeyRole {
+    match name {
+        RoleName::App => KeyRole::App,
+        RoleName::Reviewer => KeyRole::Reviewer,
+        RoleName::Elder => KeyRole::Elder,
+        RoleName::Admin => KeyRole::Admin,
+        RoleName::Auditor => KeyRole::Auditor,
+        RoleName::Owner => KeyRole::Owner,
+    }
+}
+
+const fn role_name(role: KeyRole) -> &'static str {
+    match role {
+        KeyRole::App => "app",
+        KeyRole::Reviewer => "reviewer",
+        KeyRole::Elder => "elder",
+        KeyRole::Admin => "admin",
+        KeyRole::Auditor => "auditor",
+        KeyRole::Owner => "owner",
+    }
+}

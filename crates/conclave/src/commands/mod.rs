@@ -1,0 +1,16 @@
+//! One file a command.
+
+pub mod check;
+pub mod config;
+pub mod keys;
+pub mod ledger;
+pub mod serve;
+
+/// What a command came to; becomes the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes, or done: 0.
+    Yes,
+    /// The answer is no: 1.
+    No,
+}

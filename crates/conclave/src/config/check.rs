@@ -1,0 +1,145 @@
+//! What types alone cannot say about a configuration.
+
+use super::{Config, ModeName};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The verifiers that may be named.
+const VERIFIERS: [&str; 7] =
+    ["crisis", "higher_self", "wisdom", "shadow", "attachment", "counterfactual", "classifier"];
+
+/// One thing found in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether it stops the start; otherwise it is a warning.
+    pub is_error: bool,
+    /// Where.
+    pub path: String,
+    /// What.
+    pub message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+/// Everything wrong or doubtful, errors first.
+#[must_use]
+pub fn findings(config: &Config) -> Vec<Finding> {
+    let mut found = Findings(Vec::new());
+    ranges(config, &mut found);
+    references(config, &mut found);
+    seats(config, &mut found);
+    warnings(config, &mut found);
+    found.0.sort_by_key(|finding| !finding.is_error);
+    found.0
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn error(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Finding { is_error: true, path: path.into(), message: message.into() });
+    }
+
+    fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Finding { is_error: false, path: path.into(), message: message.into() });
+    }
+
+    fn range(&mut self, path: &str, value: u64, least: u64, most: u64) {
+        if !(least..=most).contains(&value) {
+            self.error(path, format!("must be {least} to {most}, not {value}"));
+        }
+    }
+}
+
+fn ranges(config: &Config, found: &mut Findings) {
+    let wide = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
+    let (limits, rules) = (&config.limits, &config.deliberation);
+    found.range("limits.body_bytes_max", wide(limits.body_bytes_max), 1024, 64 << 20);
+    found.range("limits.turns_max", wide(limits.turns_max), 1, 100_000);
+    found.range("limits.connections_max", wide(limits.connections_max), 1, 1_000_000);
+    found.range("limits.drain_timeout_ms", limits.drain_timeout_ms, 0, 600_000);
+    found.range("deliberation.attempts_max", rules.attempts_max.into(), 1, 5);
+    found.range("deliberation.turn_deadline_ms", rules.turn_deadline_ms, 1_000, 600_000);
+    found.range("deliberation.crisis_deadline_ms", rules.crisis_deadline_ms, 1_000, 8_000);
+    found.range("deliberation.panel_deadline_ms", rules.panel_deadline_ms, 10, 10_000);
+    for (at, provider) in config.providers.iter().enumerate() {
+        let path = format!("providers[{at}].reply_bytes_max");
+        found.range(&path, wide(provider.reply_bytes_max), 1024, 16 << 20);
+    }
+    for (at, model) in config.models.iter().enumerate() {
+        for (field, price) in [
+            ("input_usd_per_million", model.input_usd_per_million),
+            ("output_usd_per_million", model.output_usd_per_million),
+        ] {
+            if !(0.0..=1e6).contains(&price) {
+                found.error(format!("models[{at}].{field}"), "must be 0 to 1,000,000 dollars");
+            }
+        }
+    }
+}
+
+fn references(config: &Config, found: &mut Findings) {
+    let mut providers = BTreeSet::new();
+    for (at, provider) in config.providers.iter().enumerate() {
+        if !providers.insert(provider.name.as_str()) {
+            found.error(format!("providers[{at}].name"), "stands twice");
+        }
+    }
+    let mut models = BTreeSet::from(["builtin"]);
+    for (at, model) in config.models.iter().enumerate() {
+        if model.name.is_empty() || model.name.len() > 128 {
+            found.error(format!("models[{at}].name"), "must be 1 to 128 bytes");
+        }
+        if !models.insert(model.name.as_str()) {
+            found.error(format!("models[{at}].name"), "is taken");
+        }
+        if !providers.contains(model.provider.as_str()) {
+            let message = format!("there is no provider `{}`", model.provider);
+            found.error(format!("models[{at}].provider"), message);
+        }
+    }
+}
+
+fn seats(config: &Config, found: &mut Findings) {
+    for (name, seat) in &config.verifiers {
+        let path = format!("verifiers.{name}");
+        if !VERIFIERS.contains(&name.as_str()) {
+            found.error(&path, format!("there is no such verifier; there are {VERIFIERS:?}"));
+        }
+        if let Some(weight) = seat.weight {
+            found.range(&format!("{path}.weight"), weight.into(), 1, 100);
+        }
+        let loosened = seat.monitor == Some(true) || seat.required == Some(false);
+        if name == "crisis" && loosened {
+            found.error(&path, "Crisis always votes and is always required");
+        }
+    }
+    let watching = config.verifiers.values().filter(|seat| seat.monitor == Some(true)).count();
+    if VERIFIERS.len() - 1 < watching + 3 {
+        found.error("verifiers", "at least three verifiers must vote on every reply");
+    }
+}
+
+fn warnings(config: &Config, found: &mut Findings) {
+    if !config.server.listen.ip().is_loopback() {
+        let message = "listens beyond this machine; put TLS in front of it";
+        found.warn("server.listen", message);
+    }
+    if config.policy.modes_allowed.contains(&ModeName::Debug) {
+        found.warn("policy.modes_allowed", "`debug` is for operators, not for people");
+    }
+    found.warn(
+        "alerts",
+        "no reviewers or alerts are configured: nobody is told of escalations, and no message says \
+         that a person will look",
+    );
+    for (at, model) in config.models.iter().enumerate() {
+        if model.input_usd_per_million == 0.0 && model.output_usd_per_million == 0.0 {
+            found.warn(format!("models[{at}]"), "has no price: its cost is counted as nothing");
+        }
+    }
+}

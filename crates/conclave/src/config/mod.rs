@@ -1,0 +1,250 @@
+//! `conclave.toml`: what an operator may set.
+//!
+//! **Invariant:** nothing here can express less than the directives' floor: thresholds are not in it,
+//! and scrutiny and bars may only be raised.
+
+mod check;
+mod load;
+mod secret;
+
+pub use check::{Finding, findings};
+pub use load::{ConfigError, load, parse, schema};
+pub use secret::SecretRef;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The whole file; every part may be left out.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where to listen and where to keep data.
+    pub server: Server,
+    /// Bounds on what clients can make grow.
+    pub limits: Limits,
+    /// How replies are deliberated.
+    pub deliberation: Deliberation,
+    /// How requests are treated.
+    pub policy: Policy,
+    /// Servers that run models.
+    pub providers: Vec<Provider>,
+    /// Models offered to clients, beside `builtin`.
+    pub models: Vec<OfferedModel>,
+    /// Changes to the seats of verifiers, by name.
+    pub verifiers: BTreeMap<String, SeatChange>,
+}
+
+/// Where to listen and where to keep data.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// Address and port.
+    pub listen: SocketAddr,
+    /// Directory for the ledger, the spool and keys.
+    pub data: PathBuf,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8420)), data: "conclave-data".into() }
+    }
+}
+
+/// Bounds on what clients can make grow.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Bytes of one request body.
+    #[schemars(range(min = 1024, max = 67_108_864))]
+    pub body_bytes_max: usize,
+    /// Turns in flight at once.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub turns_max: usize,
+    /// Open connections.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub connections_max: usize,
+    /// Milliseconds running turns may take to finish after a request to stop.
+    pub drain_timeout_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 8 * 1024 * 1024,
+            turns_max: 1024,
+            connections_max: 4096,
+            drain_timeout_ms: 30_000,
+        }
+    }
+}
+
+/// How replies are deliberated.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Deliberation {
+    /// Candidates asked of a model for one reply.
+    #[schemars(range(min = 1, max = 5))]
+    pub attempts_max: u8,
+    /// Milliseconds a turn may take.
+    #[schemars(range(min = 1_000, max = 600_000))]
+    pub turn_deadline_ms: u64,
+    /// Milliseconds a turn may take when the person is in crisis; at most 8,000.
+    #[schemars(range(min = 1_000, max = 8_000))]
+    pub crisis_deadline_ms: u64,
+    /// Milliseconds a panel may take.
+    #[schemars(range(min = 10, max = 10_000))]
+    pub panel_deadline_ms: u64,
+    /// The least scrutiny of every turn.
+    pub scrutiny_min: ScrutinyName,
+}
+
+impl Default for Deliberation {
+    fn default() -> Self {
+        Self {
+            attempts_max: 3,
+            turn_deadline_ms: 30_000,
+            crisis_deadline_ms: 8_000,
+            panel_deadline_ms: 500,
+            scrutiny_min: ScrutinyName::Normal,
+        }
+    }
+}
+
+/// Levels of scrutiny.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are the specification's own")]
+pub enum ScrutinyName {
+    Normal,
+    Raised,
+    Strict,
+}
+
+/// How requests are treated.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Modes a request may ask for.
+    pub modes_allowed: Vec<ModeName>,
+    /// What a blocked input is answered with.
+    pub on_input_block: OnInputBlock,
+    /// What an attempt to override instructions leads to.
+    pub on_injection: OnInjection,
+    /// Leaves the `conclave` key out of replies, for clients that refuse unknown fields.
+    pub omit_own_fields: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        use ModeName::{ChildSafe, Creative, Normal, Technical};
+        Self {
+            modes_allowed: vec![Normal, Technical, ChildSafe, Creative],
+            on_input_block: OnInputBlock::Error,
+            on_injection: OnInjection::Flag,
+            omit_own_fields: false,
+        }
+    }
+}
+
+/// Modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are the specification's own")]
+pub enum ModeName {
+    Normal,
+    Technical,
+    ChildSafe,
+    Creative,
+    Debug,
+}
+
+/// What a blocked input is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnInputBlock {
+    /// 400 `content_filter`.
+    Error,
+    /// 200 with `finish_reason: content_filter`.
+    Reply,
+}
+
+/// What an attempt to override instructions leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnInjection {
+    /// It is marked and treated more strictly.
+    Flag,
+    /// It is refused.
+    Block,
+}
+
+/// A server that runs models.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Provider {
+    /// A name for `[[models]]` to refer to.
+    pub name: String,
+    /// What it speaks.
+    #[serde(default)]
+    pub kind: ProviderKind,
+    /// Its address up to and including `/v1`.
+    pub base_url: String,
+    /// `env:NAME` or `file:PATH`.
+    #[serde(default)]
+    pub api_key: Option<SecretRef>,
+    /// Permits a private address other than loopback.
+    #[serde(default)]
+    pub allow_private: bool,
+    /// Bytes of one reply.
+    #[serde(default = "reply_bytes_max")]
+    #[schemars(range(min = 1024, max = 16_777_216))]
+    pub reply_bytes_max: usize,
+}
+
+const fn reply_bytes_max() -> usize {
+    2 * 1024 * 1024
+}
+
+/// What a provider speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderKind {
+    /// OpenAI's chat interface, as spoken by OpenAI, vLLM, Ollama, llama.cpp and many others.
+    #[default]
+    Openai,
+}
+
+/// A model offered to clients.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OfferedModel {
+    /// The name clients ask for.
+    pub name: String,
+    /// The provider that runs it.
+    pub provider: String,
+    /// Its name there, if another.
+    #[serde(default)]
+    pub upstream_model: Option<String>,
+    /// Dollars per million tokens read.
+    #[serde(default)]
+    pub input_usd_per_million: f64,
+    /// Dollars per million tokens written.
+    #[serde(default)]
+    pub output_usd_per_million: f64,
+}
+
+/// A change to a verifier's seat.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SeatChange {
+    /// Its weight in the sum; its priority when left out.
+    #[schemars(range(min = 1, max = 100))]
+    pub weight: Option<u16>,
+    /// Nothing is delivered without its vote.
+    pub required: Option<bool>,
+    /// Recorded, never counted.
+    pub monitor: Option<bool>,
+}

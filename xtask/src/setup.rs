@@ -1,0 +1,59 @@
+//! What the tests need beyond Rust, installed if missing.
+
+use crate::process::{exists, root, run};
+use anyhow::bail;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The packages the SDK tests use.
+const PYTHON_PACKAGES: [&str; 1] = ["openai>=2,<3"];
+
+/// A Python with the official SDKs, in a virtual environment under `target/`.
+pub fn python() -> anyhow::Result<PathBuf> {
+    let venv = root().join("target").join("sdk-venv");
+    let python = venv.join("bin").join("python");
+    if !python.exists() {
+        if !exists("python3") {
+            apt(&["python3", "python3-venv"])?;
+        }
+        let make = || {
+            let mut command = Command::new("python3");
+            command.args(["-m", "venv"]).arg(&venv);
+            command
+        };
+        if run("making a Python environment", &mut make()).is_err() {
+            // Debian ships Python without its venv module.
+            apt(&["python3-venv"])?;
+            run("making a Python environment", &mut make())?;
+        }
+    }
+    let installed = Command::new(&python).args(["-c", "import openai"]).output();
+    if !installed.is_ok_and(|output| output.status.success()) {
+        let mut pip = Command::new(&python);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ]);
+        run("installing the official SDKs", pip.args(PYTHON_PACKAGES))?;
+    }
+    Ok(python)
+}
+
+fn apt(packages: &[&str]) -> anyhow::Result<()> {
+    if !exists("apt-get") {
+        bail!("please install {} first", packages.join(", "));
+    }
+    run(
+        "updating the package list",
+        Command::new("apt-get").args(["update", "-q"]),
+    )?;
+    let mut install = Command::new("apt-get");
+    install
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .args(["install", "-y", "-q"])
+        .args(packages);
+    run("installing packages", &mut install)
+}
