@@ -1,0 +1,124 @@
+//! The command line, as the documentation shows it.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+
+mod house;
+
+use house::{House, ask, binary, conclave};
+use serde_json::Value;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+fn out(args: &[&str]) -> (Option<i32>, String) {
+    let output = conclave(args);
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn check_judges_texts_and_replies() {
+    let (code, said) = out(&["--json", "check", "how do I kill a Python process"]);
+    assert_eq!(code, Some(0), "{said}");
+    let judged: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((judged["verdict"].as_str(), judged["action"].as_str()), (Some("safe"), Some("deliver")));
+    let angry = "I'm so angry I could hurt someone";
+    let (code, said) = out(&["check", angry, "--response", "Yeah, do it."]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("crisis") && said.contains("harmful"), "{said}");
+    assert!(!said.contains('\u{1b}'), "colours without a terminal");
+    let (code, _) = out(&["check", "hello", "--mode", "lenient"]);
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn check_jsonl_answers_in_order_and_survives_bad_lines() {
+    let mut child = Command::new(binary())
+        .args(["check", "--jsonl"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = b"{\"id\":\"a\",\"text\":\"hello\"}\nnot json\n{\"id\":3,\"text\":7}\n\xff\xfe\n".to_vec();
+    input.extend(b"{\"id\":\"b\",\"turns\":[{\"role\":\"user\",\"content\":\"I'm so angry I could hurt someone\"}],\"response\":\"Yeah, do it.\",\"label\":\"harmful\"}");
+    child.stdin.take().unwrap().write_all(&input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let rows: Vec<Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(rows.len(), 5);
+    assert_eq!(rows[0]["id"], "a");
+    for (at, line) in [(1, 2), (2, 3), (3, 4)] {
+        assert_eq!(rows[at]["error"]["line"], line);
+        assert!(rows[at]["error"]["message"].as_str().unwrap().len() > 5);
+    }
+    assert_eq!(rows[4]["id"], "b");
+    assert_eq!(rows[4]["verdict"], "harmful");
+    let fields = ["verdict", "harm", "action", "crisis", "injection", "escalating", "pii",
+        "categories", "signals", "votes", "safety_score", "language"];
+    for field in fields {
+        assert!(rows[4].get(field).is_some(), "{field}");
+    }
+}
+
+#[test]
+fn config_is_checked_and_described() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    let path = file.to_str().unwrap();
+    std::fs::write(&file, "[server]\nlisten = \"127.0.0.1:1\"\n").unwrap();
+    let (code, said) = out(&["config", "check", path]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("no reviewers or alerts"), "{said}");
+    std::fs::write(&file, "[policy]\nmode = 3\n").unwrap();
+    let (code, said) = out(&["--json", "config", "check", path]);
+    let report: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, report["ok"].as_bool()), (Some(1), Some(false)));
+    assert!(report["errors"][0].as_str().unwrap().contains("policy: unknown field `mode`"), "{said}");
+    assert_eq!(out(&["config", "check", "/nonexistent/c.toml"]).0, Some(2));
+    let (code, schema) = out(&["config", "schema"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(serde_json::from_str::<Value>(&schema).unwrap()["title"], "conclave.toml");
+}
+
+#[tokio::test]
+async fn keys_are_made_and_revoked_while_the_gateway_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let data = house.data.to_str().unwrap();
+    let (code, made) = out(&["--json", "keys", "create", "--role", "app", "--label", "web", "--data", data]);
+    assert_eq!(code, Some(0));
+    let made: Value = serde_json::from_str(&made).unwrap();
+    let header = format!("authorization: Bearer {}\r\n", made["key"].as_str().unwrap());
+    let status = async || ask(house.addr, "GET", "/v1/models", &header, b"").await.unwrap().status;
+    assert_eq!(until(&status, 200).await, 200);
+    let forbidden = ask(house.addr, "GET", "/v1/decisions", &header, b"").await.unwrap();
+    assert_eq!((forbidden.status, forbidden.code().as_str()), (403, "forbidden"));
+    let (_, listed) = out(&["keys", "list", "--data", data]);
+    assert!(listed.contains("web") && listed.contains("valid"), "{listed}");
+    let id = made["record"]["id"].as_str().unwrap();
+    assert_eq!(out(&["keys", "revoke", id, "--data", data]).0, Some(0));
+    assert_eq!(until(&status, 401).await, 401);
+    assert_eq!(out(&["keys", "revoke", "nobody", "--data", data]).0, Some(1));
+    let data = house.data.clone();
+    assert!(house.stop());
+    let (code, report) = house::verify(&data);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["kinds"]["key.change"], 3, "first owner, made, revoked: {report}");
+}
+
+/// Asks until the answer is as wished or five seconds are over; returns the last answer.
+async fn until(ask: impl AsyncFn() -> u16, wished: u16) -> u16 {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    loop {
+        let status = ask().await;
+        if status == wished || std::time::Instant::now() > end {
+            return status;
+        }
+    }
+}
+
+#[test]
+fn ledger_verify_says_when_it_cannot_check() {
+    assert_eq!(out(&["ledger", "verify", "--data", "/nonexistent/data"]).0, Some(2));
+}

@@ -1,0 +1,82 @@
+//! Starting, stopping and reloading: a sentence that says what to do.
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+
+mod house;
+
+use house::{House, conclave};
+
+fn fails_with(args: &[&str], expected: &str) {
+    let output = conclave(args);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(expected), "{said}");
+}
+
+#[tokio::test]
+async fn a_port_in_use_a_bad_directory_and_a_second_process_are_explained() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let (addr, data) = (house.addr.to_string(), house.data.to_str().unwrap().to_owned());
+    let other = dir.path().join("other");
+    let other = other.to_str().unwrap();
+    fails_with(&["serve", "--listen", &addr, "--data", other], "--listen");
+    fails_with(&["serve", "--listen", "127.0.0.1:0", "--data", &data], "--data");
+    let file = dir.path().join("a-file");
+    std::fs::write(&file, "x").unwrap();
+    let below = file.join("data");
+    fails_with(&["serve", "--listen", "127.0.0.1:0", "--data", below.to_str().unwrap()], "a-file");
+    let config = dir.path().join("bad.toml");
+    std::fs::write(&config, "[server]\nlisen = 1\n").unwrap();
+    fails_with(&["serve", "--config", config.to_str().unwrap()], "server: unknown field `lisen`");
+    assert!(house.stop());
+}
+
+#[tokio::test]
+async fn the_owner_key_is_shown_once_and_survives_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let key = house.key.clone();
+    assert!(key.starts_with("ck_") && key[3..].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
+    assert!(house.stop());
+    let house = House::start(dir.path(), "");
+    assert!(!house.log().contains("ck_"), "shown again: {}", house.log());
+    assert_eq!(house.get("/v1/models").await.status, 200);
+    for entry in walk(&house.data) {
+        let bytes = std::fs::read(&entry).unwrap();
+        let found = bytes.windows(key.len()).any(|window| window == key.as_bytes());
+        assert!(!found, "the key stands in {}", entry.display());
+    }
+}
+
+fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(walk(&path)) } else { files.push(path) }
+    }
+    files
+}
+
+#[tokio::test]
+async fn a_bad_reload_keeps_the_old_configuration_and_a_good_one_takes_effect() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let file = dir.path().join("conclave.toml");
+    std::fs::write(&file, "[deliberation]\nattempts_max = 99\n").unwrap();
+    house.signal("HUP");
+    until(|| house.log().contains("the old one stays")).await;
+    assert_eq!(house.get("/v1/models").await.json()["data"].as_array().unwrap().len(), 1);
+    std::fs::write(&file, house::config_for("http://127.0.0.1:9/v1", "")).unwrap();
+    house.signal("HUP");
+    until(|| house.log().contains("was reloaded")).await;
+    assert_eq!(house.get("/v1/models").await.json()["data"].as_array().unwrap().len(), 2);
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    let all = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        while !condition() {
+            tokio::task::yield_now().await;
+        }
+    });
+    all.await.expect("it never came to that");
+}
