@@ -36,28 +36,10 @@ pub fn gateway(seconds: u32, dir: Option<&Path>) -> anyhow::Result<()> {
 }
 
 fn build() -> anyhow::Result<()> {
-    let args = [
-        "build",
-        "--release",
-        "--quiet",
-        "-p",
-        "conclave",
-        "--bin",
-        "conclave",
-    ];
+    let args = ["build", "--release", "--quiet", "-p", "conclave", "--bin", "conclave"];
     run("building", cargo().args(args))?;
-    let args = [
-        "build",
-        "--release",
-        "--quiet",
-        "-p",
-        "conclave-testkit",
-        "--examples",
-    ];
-    run(
-        "building the mock model and the load generator",
-        cargo().args(args),
-    )
+    let args = ["build", "--release", "--quiet", "-p", "conclave-testkit", "--examples"];
+    run("building the mock model and the load generator", cargo().args(args))
 }
 
 struct Gateway {
@@ -80,13 +62,7 @@ fn measure(
     let cpu = (cpu_ms(&gateway.process)? - before) / through.requests.max(1.0);
     let rss = rss_mb(&gateway.process)?;
     row(concurrency, "direct", &direct, "", "");
-    row(
-        concurrency,
-        "conclave",
-        &through,
-        &format!("{cpu:.3}"),
-        &format!("{rss:.0}"),
-    );
+    row(concurrency, "conclave", &through, &format!("{cpu:.3}"), &format!("{rss:.0}"));
     #[expect(clippy::cast_precision_loss, reason = "at most 64")]
     let bound = concurrency as f64 / (1.5 * fsync.as_secs_f64() + 0.0008);
     print(&format!(
@@ -113,10 +89,7 @@ fn start_mock() -> anyhow::Result<(Running, String)> {
     let addr = free_addr()?;
     let mut command = Command::new(example("mock-model"));
     command.args(["--listen", &addr, "--text", REPLY]);
-    let child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let running = Running(child);
     wait_for(&addr)?;
     Ok((running, addr))
@@ -132,26 +105,17 @@ fn start_gateway(data: &Path, mock: &str) -> anyhow::Result<Gateway> {
         ),
     )?;
     let mut command = Command::new(root().join("target/release/conclave"));
-    command
-        .args(["serve", "--listen", "127.0.0.1:0", "--config"])
-        .arg(&config);
-    command
-        .arg("--data")
-        .arg(data.join("data"))
-        .stderr(Stdio::piped());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
+    command.arg("--data").arg(data.join("data")).stderr(Stdio::piped());
     let mut running = Running(command.spawn().context("starting the gateway")?);
     let stderr = running.0.stderr.take().context("the gateway's stderr")?;
     let (mut addr, mut key) = (None, None);
     let mut lines = BufReader::new(stderr).lines();
     while addr.is_none() || key.is_none() {
-        let Some(line) = lines.next() else {
-            bail!("the gateway ended before it was ready")
-        };
+        let Some(line) = lines.next() else { bail!("the gateway ended before it was ready") };
         let line = line?;
         let words = || line.split([' ', '"', '=']);
-        key = key.or(words()
-            .find(|word| word.starts_with("ck_"))
-            .map(str::to_owned));
+        key = key.or(words().find(|word| word.starts_with("ck_")).map(str::to_owned));
         let url = words().find_map(|word| word.strip_prefix("http://127.0.0.1:"));
         if let Some(port) = url {
             let port: String = port.chars().take_while(char::is_ascii_digit).collect();
@@ -161,11 +125,7 @@ fn start_gateway(data: &Path, mock: &str) -> anyhow::Result<Gateway> {
     // Keep reading, so that a full pipe never blocks the gateway.
     std::thread::spawn(move || lines.for_each(drop));
     let (addr, key) = (addr.unwrap_or_default(), key.unwrap_or_default());
-    Ok(Gateway {
-        process: running,
-        addr,
-        key,
-    })
+    Ok(Gateway { process: running, addr, key })
 }
 
 struct Load {
@@ -181,10 +141,7 @@ fn load(addr: &str, key: &str, concurrency: usize, seconds: f64) -> anyhow::Resu
         .args([addr, key, &concurrency.to_string(), &seconds.to_string()])
         .output()?;
     if !output.status.success() {
-        bail!(
-            "the load generator failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        bail!("the load generator failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let number = |name: &str| json[name].as_f64().unwrap_or_default();
@@ -217,12 +174,7 @@ fn cpu_ms(process: &Running) -> anyhow::Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.0.id()))?;
     let after_name = stat.rsplit_once(')').context("a stat line")?.1;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
-    let ticks = |at: usize| {
-        fields
-            .get(at)
-            .and_then(|f| f.parse::<f64>().ok())
-            .unwrap_or(0.0)
-    };
+    let ticks = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
     // Linux counts these in hundredths of a second.
     Ok((ticks(11) + ticks(12)) * 10.0)
 }
@@ -239,9 +191,7 @@ fn example(name: &str) -> PathBuf {
 }
 
 fn free_addr() -> anyhow::Result<String> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?
-        .local_addr()?
-        .to_string())
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
 }
 
 fn wait_for(addr: &str) -> anyhow::Result<()> {

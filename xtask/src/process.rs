@@ -20,9 +20,7 @@ pub fn cargo() -> Command {
 /// Runs a command to its end; its failure is ours.
 pub fn run(what: &str, command: &mut Command) -> anyhow::Result<()> {
     say(&format!("==> {what}"));
-    let status = command
-        .status()
-        .with_context(|| format!("{what}: could not start"))?;
+    let status = command.status().with_context(|| format!("{what}: could not start"))?;
     if !status.success() {
         bail!("{what}: {status}");
     }

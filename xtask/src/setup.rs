@@ -30,13 +30,7 @@ pub fn python() -> anyhow::Result<PathBuf> {
     let installed = Command::new(&python).args(["-c", "import openai"]).output();
     if !installed.is_ok_and(|output| output.status.success()) {
         let mut pip = Command::new(&python);
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ]);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
         run("installing the official SDKs", pip.args(PYTHON_PACKAGES))?;
     }
     Ok(python)
@@ -46,14 +40,8 @@ fn apt(packages: &[&str]) -> anyhow::Result<()> {
     if !exists("apt-get") {
         bail!("please install {} first", packages.join(", "));
     }
-    run(
-        "updating the package list",
-        Command::new("apt-get").args(["update", "-q"]),
-    )?;
+    run("updating the package list", Command::new("apt-get").args(["update", "-q"]))?;
     let mut install = Command::new("apt-get");
-    install
-        .env("DEBIAN_FRONTEND", "noninteractive")
-        .args(["install", "-y", "-q"])
-        .args(packages);
+    install.env("DEBIAN_FRONTEND", "noninteractive").args(["install", "-y", "-q"]).args(packages);
     run("installing packages", &mut install)
 }

@@ -8,19 +8,9 @@ use std::time::Instant;
 /// Runs every check; the first failure ends it.
 pub fn run_all() -> anyhow::Result<()> {
     process::run("cargo fmt", cargo().args(["fmt", "--all", "--check"]))?;
-    let lints = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     process::run("cargo clippy", cargo().args(lints))?;
-    process::run(
-        "cargo build --release",
-        cargo().args(["build", "--release", "-p", "conclave"]),
-    )?;
+    process::run("cargo build --release", cargo().args(["build", "--release", "-p", "conclave"]))?;
     let python = setup::python()?;
     let mut tests = tests();
     tests
@@ -60,9 +50,6 @@ fn tests() -> Command {
 pub fn run() -> anyhow::Result<()> {
     let started = Instant::now();
     run_all()?;
-    say(&format!(
-        "everything holds, in {} s",
-        started.elapsed().as_secs()
-    ));
+    say(&format!("everything holds, in {} s", started.elapsed().as_secs()));
     Ok(())
 }

@@ -2,6 +2,18 @@
 //!
 //! **Invariant:** pure: the same text gives the same reading, in linear time and bounded memory.
 
+mod classifier;
+mod conversation;
+mod detector;
+mod error;
+mod explain;
 mod reading;
+mod trend;
 
+pub use classifier::{CLASSIFIER_CAP, Estimate, TextClassifier};
+pub use conversation::ConversationReading;
+pub use detector::Detector;
+pub use error::DetectError;
+pub use explain::{Contribution, Explanation, Replacement, ThresholdStep};
 pub use reading::{Frame, Reading, Signal, SignalKind};
+pub use trend::{Escalation, Trend};

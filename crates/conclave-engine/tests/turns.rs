@@ -31,20 +31,20 @@ struct House {
 /// Objects to "Yeah, do it." as the reference example does; anything else is safe.
 fn jury() -> Vec<Arc<dyn Verifier>> {
     let now = Duration::ZERO;
-    let safe = |_: &str| Ok(opinion(Vote::Safe, 0.95, &[]));
+    let safe = |_: &str| Ok(opinion(Vote::Safe, 0.85, &[]));
     vec![
         Juror::new("crisis", 3, now, |text| {
             Ok(if text == "Yeah, do it." {
                 opinion(Vote::Harmful, 1.0, &[Reason::EncouragesHarm])
             } else {
-                opinion(Vote::Safe, 0.95, &[])
+                opinion(Vote::Safe, 0.85, &[])
             })
         }),
         Juror::new("higher_self", 2, now, |text| {
             Ok(if text == "Calm down." {
-                opinion(Vote::Concern, 0.9, &[Reason::Minimises])
+                opinion(Vote::Concern, 1.0, &[Reason::Minimises])
             } else {
-                opinion(Vote::Safe, 0.95, &[])
+                opinion(Vote::Safe, 0.85, &[])
             })
         }),
         Juror::new("wisdom", 2, now, safe),

@@ -1,1 +1,30 @@
-//! Adapters to durable storage: spool and SQLite.
+//! Durable storage: the spool every entry goes through, and the SQLite databases behind it.
+//!
+//! **Invariant:** this crate decides nothing about turns; it keeps what it is given, in order, exactly
+//! once, and says so only when it is true.
+//!
+//! A data directory holds `lock`, `replica` (who this installation is), `pepper` (the secret of the keys),
+//! `spool/`, `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes) and, after
+//! damage, `quarantine/`.
+
+mod archive;
+mod db;
+mod drain;
+mod durable;
+mod error;
+mod inspect;
+mod keys;
+mod ledger;
+mod lock;
+mod options;
+mod replica;
+mod spool;
+mod store;
+
+pub use error::StoreError;
+pub use inspect::{CannotCheck, Inspection, inspect};
+pub use keys::{KeyBook, KeyText, KeyUse, NewKey, Pepper};
+pub use options::{Stamp, StoreOptions};
+pub use replica::Identity;
+pub use spool::{Disk, FileDisk, SegmentSink, SpoolStats};
+pub use store::Store;

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** pure: the same case gives the same opinion.
 
+mod acts;
 mod case;
 
 pub use case::Case;

@@ -1,1 +1,24 @@
-//! Field and figure: how replies are shaped and how the system itself speaks, pure.
+//! Field and figure: how replies are shaped and how the system itself speaks.
+//!
+//! **Invariant:** pure: no IO, clock, randomness or await. The words are data files compiled in; the same
+//! input and seed give the same words for ever.
+//!
+//! **Invariant:** constructors may fail on bad data; once built, nothing here can fail.
+
+mod draw;
+mod error;
+mod field;
+mod figure;
+mod language;
+mod lexicon;
+mod prompt;
+mod resources;
+mod responder;
+
+pub use error::VoiceError;
+pub use field::{Elements, Field, FieldState, Layer, Sensor, SensorState};
+pub use figure::{Situation, Speech, Vector, Voices};
+pub use language::Language;
+pub use prompt::{Shaping, shape};
+pub use resources::{Date, Freshness, Line, Resources, Stale};
+pub use responder::Responder;

@@ -104,7 +104,8 @@ const fn mode_of(name: ModeName) -> Mode {
 }
 
 /// The digest that names a configuration in the ledger; secrets are only referred to in it.
-fn digest(config: &Config) -> [u8; 32] {
+#[must_use]
+pub fn digest(config: &Config) -> [u8; 32] {
     Sha256::digest(serde_json::to_vec(config).unwrap_or_default()).into()
 }
 
@@ -138,7 +139,8 @@ fn models(config: &Config) -> anyhow::Result<Models> {
 
 fn builtin() -> anyhow::Result<Entry> {
     Ok(Entry {
-        name: "builtin".into(),
+        name: Builtin::NAME.into(),
+        upstream: Builtin::NAME.into(),
         model: Arc::new(Builtin::new().context("responder files")?),
         provider: "conclave".into(),
         input_price: MicroUsd(0),
@@ -157,13 +159,16 @@ fn offered(model: &OfferedModel, provider: &Provider) -> anyhow::Result<Entry> {
         None => None,
     };
     let upstream = model.upstream_model.clone().unwrap_or_else(|| model.name.clone());
-    let settings = ProviderConfig::new(&provider.name, &provider.base_url)
-        .with_key(api_key)
-        .with_model(upstream)
-        .allowing_private(provider.allow_private)
-        .capped_at(provider.reply_bytes_max);
+    let settings = ProviderConfig {
+        api_key: api_key.map(Into::into),
+        upstream_model: Some(upstream.clone()),
+        allow_private: provider.allow_private,
+        response_bytes_max: provider.reply_bytes_max,
+        ..ProviderConfig::new(&provider.name, &provider.base_url)
+    };
     Ok(Entry {
         name: model.name.clone(),
+        upstream,
         model: Arc::new(OpenAiCompatible::new(settings)?),
         provider: provider.name.as_str().into(),
         input_price: price(model.input_usd_per_million),

@@ -52,7 +52,7 @@ impl MemoryLedger {
         let id = EntryId {
             replica: [7; 8],
             epoch: 1,
-            n: seq,
+            n: seq + 1,
         };
         let leaf = Leaf {
             id,

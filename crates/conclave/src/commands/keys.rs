@@ -4,12 +4,11 @@ use super::Answer;
 use crate::cli::{KeyCreateArgs, KeysCommand, RoleName};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
-use conclave_core::{KeyId, TenantId};
+use conclave_core::TenantId;
 use conclave_engine::{Clock, KeyRecord, KeyRole};
-use conclave_store::{KeyBook, NewKey};
+use conclave_store::{KeyBook, NewKey, Pepper};
 use serde_json::json;
 use std::path::Path;
-use std::sync::Arc;
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
@@ -26,21 +25,25 @@ pub fn run(command: &KeysCommand, as_json: bool) -> anyhow::Result<Answer> {
 }
 
 fn open(data: &Path) -> anyhow::Result<KeyBook> {
-    Ok(KeyBook::open(data, Arc::new(SystemClock), Arc::new(SystemEntropy))?)
+    let pepper = Pepper::load(data, &SystemEntropy)?;
+    Ok(KeyBook::open(data, pepper)?)
 }
 
 fn create(args: &KeyCreateArgs, as_json: bool) -> anyhow::Result<Answer> {
+    let now_ms = SystemClock.now_ms();
     let lasts = args.expires_in_days.map(|days| u64::from(days) * DAY_MS);
-    let (key, record) = open(&args.data.data)?.create(NewKey {
+    let new = NewKey {
+        environment: "live".into(),
         tenant: TenantId::new(args.tenant.as_str())?,
         role: role(args.role),
         label: args.label.clone(),
-        expires_ms: lasts.map(|ms| SystemClock.now_ms().saturating_add(ms)),
-    })?;
+        expires_ms: lasts.map(|ms| now_ms.saturating_add(ms)),
+    };
+    let (record, key) = open(&args.data.data)?.issue(new, now_ms, &SystemEntropy)?;
     if as_json {
-        output::json(&json!({"key": key, "record": record}));
+        output::json(&json!({"key": key.reveal(), "record": record}));
     } else {
-        output::line(&key);
+        output::line(key.reveal());
         output::note("This is the only time the key is shown.");
     }
     Ok(Answer::Yes)
@@ -49,13 +52,17 @@ fn create(args: &KeyCreateArgs, as_json: bool) -> anyhow::Result<Answer> {
 fn list(book: &KeyBook, as_json: bool) -> anyhow::Result<Answer> {
     let keys = book.list()?;
     if as_json {
-        output::json(&keys);
+        let rows: Vec<_> = keys
+            .iter()
+            .map(|key| json!({"record": key.record, "last_used_ms": key.last_used_ms}))
+            .collect();
+        output::json(&rows);
         return Ok(Answer::Yes);
     }
     if keys.is_empty() {
         output::note("There are no keys yet; `conclave keys create` makes one.");
     }
-    for key in &keys {
+    for key in keys.iter().map(|key| &key.record) {
         output::line(&format!(
             "{:<14} {:<9} {:<12} {:<8} {}",
             key.id.as_str(),
@@ -77,15 +84,18 @@ fn state(key: &KeyRecord) -> &'static str {
 }
 
 fn revoke(book: &KeyBook, id: &str, as_json: bool) -> anyhow::Result<Answer> {
-    let revoked = book.revoke(&KeyId::new(id)?)?;
+    let known = book.list()?.iter().any(|key| key.record.id.as_str() == id);
+    if known {
+        book.revoke(id, SystemClock.now_ms(), &SystemEntropy)?;
+    }
     if as_json {
-        output::json(&json!({"id": id, "revoked": revoked}));
-    } else if revoked {
+        output::json(&json!({"id": id, "revoked": known}));
+    } else if known {
         output::line(&format!("{id} opens nothing any more"));
     } else {
-        output::line(&format!("there is no valid key {id}"));
+        output::line(&format!("there is no key {id}"));
     }
-    Ok(if revoked { Answer::Yes } else { Answer::No })
+    Ok(if known { Answer::Yes } else { Answer::No })
 }
 
 const fn role(name: RoleName) -> KeyRole {

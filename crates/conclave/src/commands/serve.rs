@@ -10,11 +10,14 @@ use anyhow::Context;
 use conclave_core::TenantId;
 use conclave_engine::{Acquaintances, Clock, Entropy, KeyRole};
 use conclave_gateway::{Gateway, router, serve};
-use conclave_store::{NewKey, Store, StoreOptions};
+use conclave_store::{NewKey, Stamp, Store, StoreOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Separates the key of pseudonyms from the keyed hashes of API keys.
+const PSEUDONYMS: &str = "conclave.pseudonyms.v1";
 
 /// Runs until it is told to stop.
 ///
@@ -43,20 +46,24 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let address = listener.local_addr()?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let store = Store::open(StoreOptions::new(&config.server.data), clock.clone(), entropy.clone())?;
+    let store = Store::open(StoreOptions {
+        stamp: stamp(&config),
+        ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
+    })?;
     let ground = Ground {
         ledger: store.ledger(),
         archive: store.archive(),
         acquaintances: Arc::new(Acquaintances::new(store.archive())),
         clock,
         entropy,
-        pseudonym_key: store.pseudonym_key(),
+        pseudonym_key: store.key_book().digest(PSEUDONYMS),
     };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
     let gateway =
         Gateway::new(engine, assemble::manners(&config), store.keys(), limits.clone());
     first_key(&store, &config)?;
+    store.sync_keys()?;
     announce(&config, address);
     let chores = tokio::spawn(reload_and_flush(args.config.clone(), ground, gateway.clone()));
     serve(listener, router(gateway.clone()), limits.clone(), stop_signal()?).await;
@@ -66,7 +73,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     }
     chores.abort();
     gateway.flush_refusals();
-    tokio::task::spawn_blocking(move || store.shutdown()).await??;
+    tokio::task::spawn_blocking(move || store.shutdown()).await?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -86,19 +93,25 @@ fn first_key(store: &Store, config: &Config) -> anyhow::Result<()> {
     if !store.key_book().list()?.is_empty() {
         return Ok(());
     }
-    let tenant = TenantId::new("default")?;
-    let (key, _) = store.key_book().create(NewKey {
-        tenant,
+    let new = NewKey {
+        environment: "live".into(),
+        tenant: TenantId::new("default")?,
         role: KeyRole::Owner,
         label: "first owner".into(),
         expires_ms: None,
-    })?;
+    };
+    let (_, key) = store.key_book().issue(new, SystemClock.now_ms(), &SystemEntropy)?;
+    let key = key.reveal();
     output::note(&format!(
         "\nA new owner key was made. It is shown this once; keep it:\n\n    {key}\n\nMake others \
          with `conclave keys create --data {}`.\n",
         config.server.data.display()
     ));
     Ok(())
+}
+
+fn stamp(config: &Config) -> Stamp {
+    Stamp { policy: assemble::digest(config), ..Stamp::default() }
 }
 
 fn announce(config: &Config, address: std::net::SocketAddr) {

@@ -1,0 +1,1 @@
+//! The frozen, signed directives and their floor.

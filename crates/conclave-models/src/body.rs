@@ -1,0 +1,255 @@
+//! The request as it goes to a provider.
+//!
+//! **Invariant:** fields that choose a host, a key or a header are removed, whatever their case; what is
+//! unknown passes through.
+//!
+//! **Invariant:** no field is sent that a lenient reader could take for one that was judged: a second
+//! `Messages` beside `messages` is removed.
+
+use conclave_core::Role;
+use conclave_engine::ModelRequest;
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Map, Value, json};
+
+/// Fields that this crate writes itself or leaves out.
+const OWN: [&str; 5] = ["messages", "stream", "stream_options", "n", "conclave"];
+
+/// Fields by which other gateways let a client choose where a request goes and with which key.
+const ROUTING: [&str; 38] = [
+    "access_token",
+    "api_base",
+    "api_key",
+    "api_type",
+    "api_version",
+    "authorization",
+    "base_url",
+    "caching",
+    "client",
+    "context_window_fallback_dict",
+    "custom_llm_provider",
+    "default_headers",
+    "deployment_id",
+    "endpoint",
+    "engine",
+    "extra_body",
+    "extra_headers",
+    "extra_query",
+    "fallbacks",
+    "headers",
+    "http_client",
+    "max_retries",
+    "mock_response",
+    "model_list",
+    "models",
+    "num_retries",
+    "openai_organization",
+    "organization",
+    "organization_id",
+    "project_id",
+    "provider",
+    "proxies",
+    "proxy",
+    "request_timeout",
+    "route",
+    "timeout",
+    "url",
+    "use_litellm_proxy",
+];
+
+/// The same, by how they begin.
+const ROUTING_PREFIXES: [&str; 6] = ["aws_", "azure_", "vertex_", "litellm_", "watsonx_", "x_api"];
+
+/// Names within a message that are judged or that steer the reading of it.
+const MESSAGE_NAMES: [&str; 10] = [
+    "role",
+    "content",
+    "type",
+    "text",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "function_call",
+    "function",
+    "arguments",
+];
+
+/// Entries of `metadata` that are meant for us.
+const METADATA_PREFIX: &str = "conclave_";
+
+/// Highest temperature the protocol knows.
+const TEMPERATURE_MAX: f32 = 2.0;
+
+/// A request in the provider's form; serialising it copies nothing but the bytes that are sent.
+pub(crate) struct UpstreamBody<'a> {
+    pub(crate) request: &'a ModelRequest,
+    /// Replaces the name the client used.
+    pub(crate) model: Option<&'a str>,
+    /// Asks for events.
+    pub(crate) stream: bool,
+    /// Set where the client set none.
+    pub(crate) temperature: Option<f32>,
+}
+
+impl UpstreamBody<'_> {
+    fn suggested_temperature(&self) -> Option<f32> {
+        let client = self.request.body.get("temperature");
+        let is_open = client.is_none_or(Value::is_null);
+        self.temperature
+            .filter(|value| is_open && value.is_finite())
+            .map(|value| value.clamp(0.0, TEMPERATURE_MAX))
+    }
+
+    /// Whether a field of the client's request is sent as it stands.
+    fn passes(&self, field: &str, has_temperature: bool) -> bool {
+        let is_replaced = (self.model.is_some() && is_same(field, "model"))
+            || (has_temperature && is_same(field, "temperature"));
+        !is_replaced && !is_withheld(field) && !is_disguised(field, &["model", "metadata"])
+    }
+}
+
+impl Serialize for UpstreamBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let temperature = self.suggested_temperature();
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(model) = self.model {
+            map.serialize_entry("model", model)?;
+        }
+        map.serialize_entry("messages", &Messages(self.request))?;
+        if let Some(temperature) = temperature {
+            map.serialize_entry("temperature", &temperature)?;
+        }
+        if self.stream {
+            map.serialize_entry("stream", &true)?;
+            map.serialize_entry("stream_options", &json!({"include_usage": true}))?;
+        }
+        for (field, value) in self.request.body.iter() {
+            match value {
+                Value::Object(entries) if field == "metadata" => {
+                    serialize_metadata(&mut map, entries)?;
+                }
+                _ if self.passes(field, temperature.is_some()) => {
+                    map.serialize_entry(field, value)?;
+                }
+                _ => {}
+            }
+        }
+        map.end()
+    }
+}
+
+/// What the client told us about the person is not the provider's business.
+fn serialize_metadata<M: SerializeMap>(
+    map: &mut M,
+    entries: &Map<String, Value>,
+) -> Result<(), M::Error> {
+    let others: Vec<_> =
+        entries.iter().filter(|(name, _)| !name.starts_with(METADATA_PREFIX)).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    map.serialize_entry("metadata", &Entries(&others))
+}
+
+struct Entries<'a>(&'a [(&'a String, &'a Value)]);
+
+impl Serialize for Entries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
+}
+
+/// Equal but for case and the kind of dash.
+fn is_same(field: &str, name: &str) -> bool {
+    let plain = |byte: u8| match byte {
+        b'-' => b'_',
+        other => other.to_ascii_lowercase(),
+    };
+    field.len() == name.len() && field.bytes().map(plain).eq(name.bytes())
+}
+
+fn is_withheld(field: &str) -> bool {
+    let has_prefix =
+        |prefix: &&str| field.get(..prefix.len()).is_some_and(|start| is_same(start, prefix));
+    OWN.iter().chain(&ROUTING).any(|name| is_same(field, name))
+        || ROUTING_PREFIXES.iter().any(has_prefix)
+}
+
+/// Whether some reader could take this name for one of `names` though it is not: readers that ignore
+/// case also fold letters outside ASCII, such as the long s.
+fn is_disguised(field: &str, names: &[&str]) -> bool {
+    !field.is_ascii() || names.iter().any(|name| field != *name && field.eq_ignore_ascii_case(name))
+}
+
+/// The messages with what the system adds, after the tenant's own instructions.
+struct Messages<'a>(&'a ModelRequest);
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(Value::Array(messages)) = self.0.body.get("messages") else {
+            return self.serialize_conversation(serializer);
+        };
+        let lead = messages.iter().take_while(|message| is_instruction(message));
+        let (before, after) = messages.split_at(lead.count());
+        let mut sequence = serializer.serialize_seq(Some(messages.len() + 1))?;
+        for message in before {
+            sequence.serialize_element(&Clean(message))?;
+        }
+        if let Some(guidance) = &self.0.guidance {
+            let role = before.first().map_or("system", instruction_role);
+            sequence.serialize_element(&json!({"role": role, "content": guidance}))?;
+        }
+        for message in after {
+            sequence.serialize_element(&Clean(message))?;
+        }
+        sequence.end()
+    }
+}
+
+impl Messages<'_> {
+    /// For requests that came in another form and carry no messages of their own.
+    fn serialize_conversation<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let conversation = &self.0.conversation;
+        let lead = conversation.iter().take_while(|message| message.role.is_tenant()).count();
+        let mut messages: Vec<(&str, String)> = conversation
+            .iter()
+            .map(|message| (message.role.as_str(), message.content.as_text().into_owned()))
+            .collect();
+        if let Some(guidance) = &self.0.guidance {
+            messages.insert(lead, (Role::System.as_str(), guidance.clone()));
+        }
+        serializer.collect_seq(
+            messages.iter().map(|(role, content)| json!({"role": role, "content": content})),
+        )
+    }
+}
+
+fn is_instruction(message: &Value) -> bool {
+    matches!(message["role"].as_str(), Some("system" | "developer"))
+}
+
+/// Some providers refuse both kinds of instruction in one request.
+fn instruction_role(message: &Value) -> &str {
+    message["role"].as_str().unwrap_or("system")
+}
+
+/// A message without disguised names.
+struct Clean<'a>(&'a Value);
+
+impl Serialize for Clean<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Clean)),
+            Value::Object(entries) => serializer.collect_map(
+                entries
+                    .iter()
+                    .filter(|(name, _)| !is_disguised(name, &MESSAGE_NAMES))
+                    .map(|(name, value)| (name, Clean(value))),
+            ),
+            other => other.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "body_tests.rs"]
+mod tests;

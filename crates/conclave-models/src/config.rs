@@ -1,0 +1,131 @@
+//! What an administrator says about a provider.
+
+use crate::breaker::BreakerLimits;
+use crate::ssrf::AddressError;
+use secrecy::SecretString;
+use std::fmt;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Largest reply that is read unless configured otherwise.
+const RESPONSE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// One provider that speaks the OpenAI chat protocol.
+#[derive(Clone)]
+pub struct ProviderConfig {
+    /// Its name, for logs and the ledger.
+    pub name: String,
+    /// Where it is, up to but without `/chat/completions`.
+    pub base_url: String,
+    /// Sent as a bearer token.
+    pub api_key: Option<SecretString>,
+    /// What it calls the model; the name the client used where there is none.
+    pub upstream_model: Option<String>,
+    /// The longest an exchange may take, whatever the request allows.
+    pub timeout: Duration,
+    /// The longest a connection may take to open.
+    pub connect_timeout: Duration,
+    /// The largest reply that is read.
+    pub response_bytes_max: usize,
+    /// Sent with every request, as other providers want their keys.
+    pub headers: Vec<(String, SecretString)>,
+    /// Permits private addresses; loopback is permitted anyway where the URL names it.
+    pub allow_private: bool,
+    /// Reads the reply as events instead of in one piece.
+    pub stream_upstream: bool,
+    /// When the field's temperature is sent.
+    pub temperature: TemperaturePolicy,
+    /// When it counts as down.
+    pub breaker: BreakerLimits,
+}
+
+impl ProviderConfig {
+    /// A provider with this name at this URL, and defaults for the rest.
+    #[must_use]
+    pub fn new(name: impl Into<String>, base_url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            base_url: base_url.into(),
+            api_key: None,
+            upstream_model: None,
+            timeout: Duration::from_secs(60),
+            connect_timeout: Duration::from_secs(5),
+            response_bytes_max: RESPONSE_BYTES_MAX,
+            headers: Vec::new(),
+            allow_private: false,
+            stream_upstream: false,
+            temperature: TemperaturePolicy::default(),
+            breaker: BreakerLimits::default(),
+        }
+    }
+}
+
+/// The URL is left out: a password may have been put into it by mistake.
+impl fmt::Debug for ProviderConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ProviderConfig")
+            .field("name", &self.name)
+            .field("upstream_model", &self.upstream_model)
+            .field("timeout", &self.timeout)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("response_bytes_max", &self.response_bytes_max)
+            .field("allow_private", &self.allow_private)
+            .field("stream_upstream", &self.stream_upstream)
+            .field("temperature", &self.temperature)
+            .field("breaker", &self.breaker)
+            .finish_non_exhaustive()
+    }
+}
+
+/// When the temperature the field suggests is sent, where the client set none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TemperaturePolicy {
+    /// Never: some models refuse the field.
+    Never,
+    /// Only when an attempt has failed before: another try should differ.
+    #[default]
+    Retries,
+    /// Always.
+    Always,
+}
+
+impl TemperaturePolicy {
+    /// Whether it is sent at this attempt, counted from 0.
+    pub(crate) const fn applies(self, attempt: u8) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Retries => attempt > 0,
+            Self::Always => true,
+        }
+    }
+}
+
+/// Why a provider cannot be used as configured.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// Its URL.
+    #[error("provider {provider}: {error}")]
+    Address {
+        /// Which provider.
+        provider: String,
+        /// What is wrong.
+        error: AddressError,
+    },
+    /// A header, or the key, holds what no header may hold.
+    #[error("provider {provider}: the header {header} cannot be sent")]
+    Header {
+        /// Which provider.
+        provider: String,
+        /// Which header.
+        header: String,
+    },
+    /// The HTTP client could not be made, mostly for want of root certificates.
+    #[error("provider {provider}: no HTTP client: {message}")]
+    Client {
+        /// Which provider.
+        provider: String,
+        /// What the client said.
+        message: String,
+    },
+}

@@ -1,0 +1,50 @@
+//! How the tests ask.
+
+use conclave_core::{Candidate, Message, Role, Score};
+use conclave_engine::{Model, ModelError, ModelRequest};
+use conclave_models::{OpenAiCompatible, ProviderConfig};
+use conclave_testkit::MockModel;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Any error fails a test.
+pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// A provider at this mock, with a key.
+pub fn config(mock: &MockModel) -> ProviderConfig {
+    ProviderConfig {
+        api_key: Some("sk-test-0123456789".into()),
+        upstream_model: Some("upstream".into()),
+        ..ProviderConfig::new("mock", mock.base_url())
+    }
+}
+
+/// A person says this.
+pub fn request(text: &str) -> ModelRequest {
+    let body = json!({"model": "visible", "messages": [{"role": "user", "content": text}]});
+    ModelRequest {
+        body: Arc::new(object(body)),
+        conversation: Arc::new([Message::text(Role::User, text)]),
+        guidance: None,
+        temperature: None,
+        field: Arc::default(),
+        crisis: Score::ZERO,
+        reasons: Vec::new(),
+        attempt: 0,
+        seed: 1,
+        timeout: Duration::from_secs(10),
+    }
+}
+
+fn object(value: Value) -> serde_json::Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => serde_json::Map::new(),
+    }
+}
+
+/// Asks it.
+pub async fn ask(model: &OpenAiCompatible, text: &str) -> Result<Candidate, ModelError> {
+    model.generate(request(text)).await
+}

@@ -1,0 +1,267 @@
+//! The read side of the ledger.
+//!
+//! **Invariant:** a read sees everything that was appended before it: it waits until the spool has been
+//! drained that far, and fails rather than answer with less.
+//!
+//! **Invariant:** what belongs to a tenant is only found under that tenant; the condition stands in the
+//! query.
+
+use crate::db::open_reader;
+use crate::spool::{Intake, Progress};
+use conclave_core::AuditId;
+use conclave_engine::{
+    Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntry, Tally,
+};
+use futures_util::future::{BoxFuture, FutureExt};
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+/// The longest page of decisions.
+const PAGE_MAX: u32 = 1_000;
+const HOUR_MS: i64 = 3_600_000;
+
+/// Reads through a few connections of its own.
+pub(crate) struct SqliteArchive {
+    shared: Arc<Shared>,
+    turns: Arc<Semaphore>,
+}
+
+struct Shared {
+    database: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    intake: Arc<Intake>,
+    progress: Arc<Progress>,
+    patience: Duration,
+}
+
+type Answer<T> = Result<T, ArchiveError>;
+
+fn broken(error: &impl ToString) -> ArchiveError {
+    ArchiveError(error.to_string())
+}
+
+impl SqliteArchive {
+    pub(crate) fn new(
+        database: PathBuf,
+        intake: Arc<Intake>,
+        progress: Arc<Progress>,
+        (readers, patience): (usize, Duration),
+    ) -> Self {
+        let idle = Mutex::default();
+        let shared = Arc::new(Shared { database, idle, intake, progress, patience });
+        Self { shared, turns: Arc::new(Semaphore::new(readers.max(1))) }
+    }
+
+    /// Closes the connections that are not in use.
+    pub(crate) fn close_idle(&self) {
+        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Runs a query on a thread that may block; `newest` says whether it must see everything.
+    fn ask<T: Send + 'static>(
+        &self,
+        newest: bool,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> BoxFuture<'_, Answer<T>> {
+        let (shared, turns) = (Arc::clone(&self.shared), Arc::clone(&self.turns));
+        async move {
+            let turn = turns.acquire_owned().await.map_err(|error| broken(&error))?;
+            let task = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                if newest {
+                    shared.wait_for_newest()?;
+                }
+                shared.query(query)
+            });
+            task.await.map_err(|error| broken(&error))?
+        }
+        .boxed()
+    }
+}
+
+impl Shared {
+    fn wait_for_newest(&self) -> Answer<()> {
+        let pushed = self.intake.hurry();
+        self.progress.wait_drained(pushed, self.patience).map_err(ArchiveError)
+    }
+
+    fn query<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Answer<T> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let conn = match idle {
+            Some(conn) => conn,
+            None => open_reader(&self.database).map_err(|error| broken(&error))?,
+        };
+        // A connection that failed is not used again: the file may have been replaced.
+        let answer = query(&conn).map_err(|error| broken(&error))?;
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+        Ok(answer)
+    }
+}
+
+impl Archive for SqliteArchive {
+    fn find(&self, tenant: u64, id: AuditId) -> BoxFuture<'_, Answer<Vec<StoredEntry>>> {
+        self.ask(true, move |conn| find(conn, tenant, id))
+    }
+
+    fn list(&self, filter: DecisionFilter) -> BoxFuture<'_, Answer<Vec<DecisionRow>>> {
+        self.ask(true, move |conn| list(conn, &filter))
+    }
+
+    fn turns_of(&self, subject: [u8; 16], at_most: u32) -> BoxFuture<'_, Answer<u32>> {
+        self.ask(false, move |conn| {
+            let sql = "SELECT count(*) FROM (SELECT 1 FROM response_audit_log
+                       WHERE subject = ?1 LIMIT ?2)";
+            let mut count = conn.prepare_cached(sql)?;
+            count.query_row(params![subject, at_most], |row| row.get(0))
+        })
+    }
+
+    fn tally(&self, tenant: Option<u64>, since_ms: u64) -> BoxFuture<'_, Answer<Tally>> {
+        let since = i64::try_from(since_ms).unwrap_or(i64::MAX);
+        self.ask(true, move |conn| tally(conn, tenant.map(u64::cast_signed), since))
+    }
+
+    fn health(&self) -> BoxFuture<'_, Answer<()>> {
+        async move {
+            if let Some(trouble) = self.shared.progress.store_trouble() {
+                return Err(ArchiveError(trouble));
+            }
+            self.ask(false, |conn| {
+                let sql = "SELECT size FROM log_head";
+                conn.query_row(sql, [], |row| row.get::<_, i64>(0)).optional().map(|_| ())
+            })
+            .await
+        }
+        .boxed()
+    }
+}
+
+fn find(conn: &Connection, tenant: u64, id: AuditId) -> rusqlite::Result<Vec<StoredEntry>> {
+    let sql = "SELECT seq, delivery_seq FROM response_audit_log WHERE id = ?1 AND tenant = ?2";
+    let mut places = conn.prepare_cached(sql)?;
+    let place = places
+        .query_row(params![id.0.as_bytes(), tenant.cast_signed()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
+        })
+        .optional()?;
+    let Some((decision, delivery)) = place else { return Ok(Vec::new()) };
+    let sql = "SELECT e.seq, e.leaf, b.body FROM log_entry e LEFT JOIN log_body b ON b.seq = e.seq
+               WHERE e.seq = ?1 OR e.seq = ?2 ORDER BY e.seq";
+    let mut entries = conn.prepare_cached(sql)?;
+    let found = entries.query_map(params![decision, delivery], |row| {
+        let seq = row.get::<_, i64>(0)?.cast_unsigned();
+        Ok(StoredEntry { seq, leaf: row.get(1)?, body: row.get(2)? })
+    })?;
+    found.collect()
+}
+
+fn list(conn: &Connection, filter: &DecisionFilter) -> rusqlite::Result<Vec<DecisionRow>> {
+    let mut sql = "SELECT id, seq, timestamp_ms, outcome, action, safety_score_e4,
+                   regeneration_attempts, crisis, scrutiny, model, latency_ms
+                   FROM response_audit_log WHERE 1"
+        .to_owned();
+    let mut values: Vec<Sql> = Vec::new();
+    let mut narrow = |condition: &str, value: Sql| {
+        sql.push_str(condition);
+        values.push(value);
+    };
+    if let Some(tenant) = filter.tenant {
+        narrow(" AND tenant = ?", tenant.cast_signed().into());
+    }
+    if let Some(outcome) = &filter.outcome {
+        narrow(" AND outcome = ?", outcome.clone().into());
+    }
+    if let Some(action) = &filter.action {
+        narrow(" AND action = ?", action.clone().into());
+    }
+    if let Some(subject) = filter.subject {
+        narrow(" AND subject = ?", subject.to_vec().into());
+    }
+    if let Some(before) = filter.before {
+        // The time lets an index find the place; the position decides within a millisecond.
+        for (column, than) in [("seq", "<"), ("timestamp_ms", "<=")] {
+            let of = "FROM response_audit_log WHERE id = ?";
+            let older = format!(" AND {column} {than} (SELECT {column} {of})");
+            narrow(&older, before.0.as_bytes().to_vec().into());
+        }
+    }
+    // Times never go back, so both orders are the same; each suits the index that will be used.
+    let indexed = filter.tenant.is_some() || filter.outcome.is_some();
+    let order = if indexed { "timestamp_ms DESC, seq DESC" } else { "seq DESC" };
+    narrow(&format!(" ORDER BY {order} LIMIT ?"), filter.limit.min(PAGE_MAX).into());
+    let mut rows = conn.prepare_cached(&sql)?;
+    rows.query_map(params_from_iter(values), decision_row)?.collect()
+}
+
+fn decision_row(row: &Row<'_>) -> rusqlite::Result<DecisionRow> {
+    let number = |at| row.get::<_, i64>(at).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    let score: Option<i32> = row.get(5)?;
+    Ok(DecisionRow {
+        id: AuditId(Uuid::from_bytes(row.get(0)?)),
+        seq: row.get::<_, i64>(1)?.cast_unsigned(),
+        timestamp_ms: row.get::<_, i64>(2)?.cast_unsigned(),
+        outcome: row.get(3)?,
+        action: row.get(4)?,
+        safety_score: score.map(|score| f64::from(score) / 10_000.0),
+        attempts: number(6)?,
+        crisis: row.get(7)?,
+        scrutiny: row.get(8)?,
+        model: row.get(9)?,
+        latency_ms: number(10)?,
+    })
+}
+
+fn tally(conn: &Connection, tenant: Option<i64>, since_ms: i64) -> rusqlite::Result<Tally> {
+    // Both forms are answered from an index alone; without a tenant, outcome by outcome.
+    let sql = match tenant {
+        Some(_) => {
+            "SELECT outcome, timestamp_ms / ?3, count(*) FROM response_audit_log
+             WHERE tenant = ?1 AND timestamp_ms >= ?2 GROUP BY 1, 2 ORDER BY 2, 1"
+        }
+        None => {
+            "WITH RECURSIVE names(outcome) AS (
+                 SELECT min(outcome) FROM response_audit_log
+                 UNION ALL
+                 SELECT (SELECT min(outcome) FROM response_audit_log WHERE outcome > names.outcome)
+                 FROM names WHERE names.outcome IS NOT NULL)
+             SELECT a.outcome, a.timestamp_ms / ?3, count(*) FROM names
+             JOIN response_audit_log a ON a.outcome = names.outcome AND a.timestamp_ms >= ?2
+             WHERE ?1 IS NULL GROUP BY 1, 2 ORDER BY 2, 1"
+        }
+    };
+    let mut rows = conn.prepare_cached(sql)?;
+    let counted = rows.query_map(params![tenant, since_ms, HOUR_MS], |row| {
+        let (outcome, hour, count): (String, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok((outcome, (hour * HOUR_MS).cast_unsigned(), count.cast_unsigned()))
+    })?;
+    let mut tally = Tally::default();
+    for row in counted {
+        add_to_tally(&mut tally, row?);
+    }
+    tally.outcomes.sort();
+    let head = conn.query_row("SELECT size, root FROM log_head", [], |row| {
+        Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, [u8; 32]>(1)?))
+    });
+    (tally.entries, tally.root) = head.optional()?.unwrap_or((0, conclave_ledger::empty_root()));
+    Ok(tally)
+}
+
+fn add_to_tally(tally: &mut Tally, (outcome, hour, count): (String, u64, u64)) {
+    let parsed = conclave_core::Outcome::parse(&outcome);
+    let delivered = parsed.is_some_and(conclave_core::Outcome::is_verified);
+    if tally.hours.last().is_none_or(|(last, _, _)| *last != hour) {
+        tally.hours.push((hour, 0, 0));
+    }
+    if let Some((_, passed, withheld)) = tally.hours.last_mut() {
+        *(if delivered { passed } else { withheld }) += count;
+    }
+    match tally.outcomes.iter_mut().find(|(name, _)| *name == outcome) {
+        Some((_, total)) => *total += count,
+        None => tally.outcomes.push((outcome, count)),
+    }
+}

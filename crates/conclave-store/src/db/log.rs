@@ -1,0 +1,217 @@
+//! Writes entries into the log's tables, and the rows that are derived from them.
+//!
+//! **Invariant:** entries, head, tree and the numbers already taken change in one transaction, so that an
+//! entry is in the log exactly once however often it is handed over.
+
+use super::columns::{DecisionColumns, DeliveryColumns, column};
+use crate::replica::Identity;
+use conclave_ledger::{CompactRange, EntryId, Gap, Kind, Leaf, Value, leaf_hash};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use std::collections::{BTreeMap, HashMap};
+
+/// What the log looks like after its last entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogState {
+    pub(crate) range: CompactRange,
+    pub(crate) ts_ms: u64,
+    /// The largest number taken of each identity.
+    pub(crate) taken: BTreeMap<Identity, u64>,
+}
+
+/// Reads the state; the error is a sentence about what does not fit together.
+pub(crate) fn load_state(conn: &Connection) -> rusqlite::Result<Result<LogState, String>> {
+    let head = conn
+        .query_row("SELECT size, root, compact_range, ts_ms FROM log_head", [], |row| {
+            let (size, ts_ms): (i64, i64) = (row.get(0)?, row.get(3)?);
+            let (root, range): (Vec<u8>, Vec<u8>) = (row.get(1)?, row.get(2)?);
+            Ok((size.cast_unsigned(), root, range, ts_ms.cast_unsigned()))
+        })
+        .optional()?;
+    let last: Option<i64> = conn.query_row("SELECT max(seq) FROM log_entry", [], |r| r.get(0))?;
+    let entries = last.map_or(0, |last| last.cast_unsigned().saturating_add(1));
+    let (size, root, range, ts_ms) = match head {
+        Some((size, root, range, ts_ms)) => (size, Some(root), CompactRange::decode(&range), ts_ms),
+        None => (0, None, Some(CompactRange::new()), 0),
+    };
+    let Some(range) = range.filter(|range| range.size() == size) else {
+        return Ok(Err("its head does not fit its size".to_owned()));
+    };
+    if root.is_some_and(|root| root != range.root()) {
+        return Ok(Err("its head does not have its root".to_owned()));
+    }
+    if size != entries {
+        return Ok(Err(format!("its head counts {size} entries, there are {entries}")));
+    }
+    Ok(Ok(LogState { range, ts_ms, taken: load_taken(conn)? }))
+}
+
+fn load_taken(conn: &Connection) -> rusqlite::Result<BTreeMap<Identity, u64>> {
+    let mut rows = conn.prepare("SELECT replica, epoch, hwm FROM log_replica")?;
+    let taken = rows.query_map([], |row| {
+        let (replica, epoch): ([u8; 8], u32) = (row.get(0)?, row.get(1)?);
+        Ok((Identity { replica, epoch }, row.get::<_, i64>(2)?.cast_unsigned()))
+    })?;
+    taken.collect()
+}
+
+/// Positions and leaves of decisions whose delivery nobody recorded, after a position.
+pub(crate) fn open_deliveries(
+    conn: &Connection,
+    after: i64,
+    at_most: u32,
+) -> rusqlite::Result<Vec<(i64, Vec<u8>)>> {
+    let sql = "SELECT a.seq, e.leaf FROM response_audit_log a JOIN log_entry e ON e.seq = a.seq
+               WHERE a.delivery_status IS NULL AND a.seq > ?1 ORDER BY a.seq LIMIT ?2";
+    let mut rows = conn.prepare_cached(sql)?;
+    rows.query_map(params![after, at_most], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// Numbers that were passed over without a statement.
+pub(crate) type Hole = (Identity, u64, u64);
+
+/// Adds entries to the log within one transaction.
+pub(crate) struct Inserter<'tx> {
+    conn: &'tx Connection,
+    entry: CachedStatement<'tx>,
+    body: CachedStatement<'tx>,
+    state: LogState,
+    decisions: Vec<(i64, DecisionColumns, Option<(i64, DeliveryColumns)>)>,
+    by_audit: HashMap<[u8; 16], usize>,
+    inserted: u64,
+    holes: Vec<Hole>,
+}
+
+impl<'tx> Inserter<'tx> {
+    /// Goes on from a state, which the transaction must have.
+    pub(crate) fn new(conn: &'tx Connection, state: LogState) -> rusqlite::Result<Self> {
+        Ok(Self {
+            conn,
+            entry: conn.prepare_cached("INSERT INTO log_entry VALUES (?1, ?2, ?3)")?,
+            body: conn.prepare_cached("INSERT INTO log_body VALUES (?1, ?2)")?,
+            state,
+            decisions: Vec::new(),
+            by_audit: HashMap::new(),
+            inserted: 0,
+            holes: Vec::new(),
+        })
+    }
+
+    /// Adds an entry, unless it was added before.
+    pub(crate) fn insert(&mut self, id: EntryId, leaf: &[u8], body: &[u8]) -> rusqlite::Result<()> {
+        let identity = Identity { replica: id.replica, epoch: id.epoch };
+        let taken = self.state.taken.entry(identity).or_insert(0);
+        if id.n <= *taken {
+            return Ok(());
+        }
+        let missing = *taken + 1..id.n;
+        *taken = id.n;
+        let seq = column(self.state.range.size());
+        let hash = leaf_hash(leaf);
+        self.entry.execute(params![seq, leaf, hash])?;
+        if !body.is_empty() {
+            self.body.execute(params![seq, body])?;
+        }
+        self.state.range.append(hash);
+        self.inserted += 1;
+        // A leaf of a later version cannot be read here, but it is in the log all the same.
+        let leaf = Leaf::decode(leaf).ok();
+        if !missing.is_empty() && !leaf.as_ref().is_some_and(|leaf| states(leaf, id, &missing)) {
+            self.holes.push((identity, missing.start, id.n - 1));
+        }
+        leaf.map_or(Ok(()), |leaf| self.derive(seq, &leaf))
+    }
+
+    /// Numbers that are missing without anybody having said so.
+    pub(crate) fn holes(&self) -> &[Hole] {
+        &self.holes
+    }
+
+    /// Writes what the entries have in common; returns the new state and how many entries there were.
+    pub(crate) fn finish(mut self) -> rusqlite::Result<(LogState, u64)> {
+        if self.inserted > 0 {
+            self.write_decisions()?;
+            self.write_head()?;
+        }
+        Ok((self.state, self.inserted))
+    }
+
+    fn derive(&mut self, seq: i64, leaf: &Leaf) -> rusqlite::Result<()> {
+        self.state.ts_ms = self.state.ts_ms.max(leaf.ts_ms);
+        match leaf.draft.kind {
+            Kind::Decision => {
+                if let Some(columns) = DecisionColumns::of(leaf) {
+                    self.by_audit.insert(columns.id, self.decisions.len());
+                    self.decisions.push((seq, columns, None));
+                }
+                Ok(())
+            }
+            Kind::Delivery => self.deliver(seq, leaf),
+            Kind::KeyChange => self.note_change(seq, &leaf.draft.public),
+            _ => Ok(()),
+        }
+    }
+
+    /// Most deliveries come in the same batch as their decision; then one row is written, once.
+    fn deliver(&mut self, seq: i64, leaf: &Leaf) -> rusqlite::Result<()> {
+        let Some(audit) = leaf.draft.audit else { return Ok(()) };
+        let delivery = DeliveryColumns::of(leaf);
+        let waiting = self.by_audit.get(&audit).and_then(|at| self.decisions.get_mut(*at));
+        if let Some((_, _, delivered)) = waiting {
+            *delivered = Some((seq, delivery));
+            return Ok(());
+        }
+        let sql = "UPDATE response_audit_log SET delivery_seq = ?2, delivered_ms = ?3,
+                   delivered_bytes = ?4, delivery_status = ?5 WHERE id = ?1";
+        let DeliveryColumns { timestamp_ms, bytes, status } = delivery;
+        let mut update = self.conn.prepare_cached(sql)?;
+        update.execute(params![audit, seq, timestamp_ms, bytes, status]).map(|_| ())
+    }
+
+    fn note_change(&self, seq: i64, public: &Value) -> rusqlite::Result<()> {
+        let Some(id) = public.get("outbox").and_then(Value::as_bytes) else { return Ok(()) };
+        let sql = "INSERT INTO log_change VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        self.conn.prepare_cached(sql)?.execute(params![id, seq]).map(|_| ())
+    }
+
+    fn write_decisions(&mut self) -> rusqlite::Result<()> {
+        let sql = "INSERT INTO response_audit_log VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+                   ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) ON CONFLICT DO NOTHING";
+        let mut insert = self.conn.prepare_cached(sql)?;
+        for (seq, d, delivery) in self.decisions.drain(..) {
+            let (delivery_seq, delivery) = delivery.unzip();
+            let delivered_ms = delivery.as_ref().map(|delivery| delivery.timestamp_ms);
+            let delivered_bytes = delivery.as_ref().and_then(|delivery| delivery.bytes);
+            let status = delivery.map(|delivery| delivery.status);
+            insert.execute(params![
+                seq, d.id, d.tenant, d.subject, d.session, d.timestamp_ms, d.outcome, d.action,
+                d.score_e4, d.attempts, d.crisis, d.scrutiny, d.model, d.latency_ms,
+                d.cost_microusd, delivery_seq, delivered_ms, delivered_bytes, status,
+            ])?;
+        }
+        Ok(())
+    }
+
+    fn write_head(&self) -> rusqlite::Result<()> {
+        let (range, ts_ms) = (&self.state.range, column(self.state.ts_ms));
+        let (size, root) = (column(range.size()), range.root());
+        let head = "INSERT INTO log_head VALUES (1, ?1, ?2, ?3, ?4)
+                    ON CONFLICT (id) DO UPDATE SET size = ?1, root = ?2, compact_range = ?3, ts_ms = ?4";
+        self.conn.prepare_cached(head)?.execute(params![size, root, range.encode(), ts_ms])?;
+        let batch = "INSERT INTO log_batch VALUES (?1, ?2)";
+        self.conn.prepare_cached(batch)?.execute(params![size, root])?;
+        let taken = "INSERT INTO log_replica VALUES (?1, ?2, ?3)
+                     ON CONFLICT (replica, epoch) DO UPDATE SET hwm = ?3";
+        let mut taken = self.conn.prepare_cached(taken)?;
+        for (identity, n) in &self.state.taken {
+            taken.execute(params![identity.replica, identity.epoch, column(*n)])?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether an entry is itself the statement about the numbers before it.
+fn states(leaf: &Leaf, id: EntryId, missing: &std::ops::Range<u64>) -> bool {
+    leaf.draft.kind == Kind::CoverageGap
+        && Gap::from_public(&leaf.draft.public)
+            .is_some_and(|gap| gap.covers(id.replica, id.epoch, missing.start, missing.end - 1))
+}

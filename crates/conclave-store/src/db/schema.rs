@@ -1,0 +1,87 @@
+//! The tables, as migrations that only ever grow.
+//!
+//! **Invariant:** `log_*` is the log; everything else is derived from it and could be made again.
+
+/// The ledger's database. `response_audit_log` is keyed by the position of the decision; its few indexes
+/// are paid for by every turn.
+pub(crate) const LEDGER: &[&str] = &["
+CREATE TABLE log_entry (
+    seq INTEGER PRIMARY KEY,
+    leaf BLOB NOT NULL,
+    leaf_hash BLOB NOT NULL
+) STRICT;
+CREATE TABLE log_body (
+    seq INTEGER PRIMARY KEY,
+    body BLOB NOT NULL
+) STRICT;
+CREATE TABLE log_head (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    size INTEGER NOT NULL,
+    root BLOB NOT NULL,
+    compact_range BLOB NOT NULL,
+    ts_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE log_batch (
+    size INTEGER PRIMARY KEY,
+    root BLOB NOT NULL
+) STRICT;
+CREATE TABLE log_replica (
+    replica BLOB NOT NULL,
+    epoch INTEGER NOT NULL,
+    hwm INTEGER NOT NULL,
+    PRIMARY KEY (replica, epoch)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE log_change (
+    id BLOB PRIMARY KEY,
+    seq INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE response_audit_log (
+    seq INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    tenant INTEGER NOT NULL,
+    subject BLOB,
+    session BLOB,
+    timestamp_ms INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    action TEXT NOT NULL,
+    safety_score_e4 INTEGER,
+    regeneration_attempts INTEGER NOT NULL,
+    crisis INTEGER NOT NULL,
+    scrutiny TEXT NOT NULL,
+    model TEXT NOT NULL,
+    latency_ms INTEGER NOT NULL,
+    cost_microusd INTEGER NOT NULL,
+    delivery_seq INTEGER,
+    delivered_ms INTEGER,
+    delivered_bytes INTEGER,
+    delivery_status TEXT
+) STRICT;
+CREATE INDEX audit_by_tenant ON response_audit_log (tenant, timestamp_ms, outcome);
+CREATE INDEX audit_by_outcome ON response_audit_log (outcome, timestamp_ms);
+CREATE INDEX audit_by_subject ON response_audit_log (subject, safety_score_e4)
+    WHERE subject IS NOT NULL;
+CREATE INDEX audit_undelivered ON response_audit_log (seq) WHERE delivery_status IS NULL;
+"];
+
+/// The operational database: what is not part of the log and may change.
+pub(crate) const OPS: &[&str] = &["
+CREATE TABLE api_key (
+    id TEXT PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,
+    tenant TEXT NOT NULL,
+    role TEXT NOT NULL,
+    label TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    expires_ms INTEGER,
+    revoked_ms INTEGER,
+    last_used_ms INTEGER
+) STRICT;
+CREATE TABLE outbox_entry (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    id BLOB NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    tenant INTEGER NOT NULL,
+    public BLOB NOT NULL,
+    created_ms INTEGER NOT NULL
+) STRICT;
+"];

@@ -1,0 +1,301 @@
+//! Moves entries from the spool into the database, for ever.
+//!
+//! **Invariant:** entries come from the segment files and from nowhere else, so that a restart does
+//! nothing a normal day does not do.
+//!
+//! **Invariant:** a number that turns out to be missing is stated durably before the entries behind it
+//! become part of the log.
+
+mod reader;
+
+use crate::db::{self, Inserter, LogState};
+use crate::error::StoreError;
+use crate::options::Stamps;
+use crate::replica::Identity;
+use crate::spool::{Intake, Job, Position, Progress, SegmentName, SegmentState};
+use conclave_engine::AppendError;
+use conclave_ledger::{Body, Draft, Gap, Kind, Leaf, Value};
+use reader::{BatchLimit, SpoolReader};
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A batch ends when it has grown to this.
+const BATCH_BYTES: usize = 16 << 20;
+/// How many unfinished deliveries are looked at together.
+const DELIVERY_PAGE: u32 = 500;
+/// The pauses after failures, the last one again and again.
+const PAUSES_MS: [u64; 5] = [50, 200, 1_000, 3_000, 10_000];
+
+/// What a drainer is made of.
+pub(crate) struct DrainerParts {
+    pub(crate) database: PathBuf,
+    pub(crate) quarantine: PathBuf,
+    pub(crate) intake: Arc<Intake>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) stamps: Arc<Stamps>,
+    pub(crate) identity: Identity,
+    /// Segments before this one were left behind by an earlier run.
+    pub(crate) first_live_segment: u64,
+    pub(crate) linger: Duration,
+    pub(crate) entries_max: usize,
+}
+
+/// The database and what it holds.
+pub(crate) struct Log {
+    pub(crate) conn: Connection,
+    pub(crate) state: LogState,
+}
+
+impl Log {
+    /// Opens the ledger's database and checks that its head fits.
+    ///
+    /// # Errors
+    /// When it cannot be opened or does not fit together.
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        let conn = db::open_writer(path, db::LEDGER)?;
+        let state = db::load_state(&conn).map_err(StoreError::database(path))?;
+        let advice = "; run `conclave ledger verify` and restore it from a backup";
+        let state = state.map_err(|what| StoreError::damaged(path, what + advice))?;
+        Ok(Self { conn, state })
+    }
+}
+
+#[derive(Debug, Error)]
+enum DrainError {
+    #[error(transparent)]
+    Open(#[from] StoreError),
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+    #[error("cannot read the spool: {0}")]
+    Spool(#[from] std::io::Error),
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error("the database went back from {from} to {to} entries; restore the newer one")]
+    WentBack { from: u64, to: u64 },
+}
+
+/// Moves entries into the database.
+pub(crate) struct Drainer {
+    parts: DrainerParts,
+    log: Option<Log>,
+    reader: SpoolReader,
+    committed: Position,
+    entries: u64,
+    failures: usize,
+    recovered: bool,
+    settled_deliveries: i64,
+}
+
+impl Drainer {
+    pub(crate) fn new(parts: DrainerParts, log: Log) -> Self {
+        let reader = SpoolReader::new(parts.quarantine.clone());
+        Self {
+            parts,
+            reader,
+            committed: Position::default(),
+            entries: log.state.range.size(),
+            log: Some(log),
+            failures: 0,
+            recovered: false,
+            settled_deliveries: -1,
+        }
+    }
+
+    /// Drains until the writer has ended and nothing is left, or nothing more can be done.
+    pub(crate) fn run(mut self) {
+        let progress = Arc::clone(&self.parts.progress);
+        let _end = EndOfDrainer(Arc::clone(&progress));
+        loop {
+            let full = self.parts.entries_max as u64;
+            let work = progress.wait_for_work(self.parts.linger, full);
+            match self.step(&work.segments) {
+                Ok(more) => {
+                    self.note_success();
+                    if work.stopping && !more {
+                        return;
+                    }
+                }
+                Err(_) if work.stopping => return,
+                Err(error) => self.note_failure(&error),
+            }
+        }
+    }
+
+    /// One batch; says whether there may be more.
+    fn step(&mut self, segments: &[SegmentState]) -> Result<bool, DrainError> {
+        if self.recovered {
+            return self.drain(segments);
+        }
+        let live = self.parts.first_live_segment;
+        let left_behind = segments.partition_point(|segment| segment.name.index < live);
+        if self.drain(&segments[..left_behind])? {
+            return Ok(true);
+        }
+        self.finish_deliveries()?;
+        self.recovered = true;
+        self.parts.progress.set_recovered();
+        Ok(true)
+    }
+
+    /// Moves one batch; says whether it ended before the segments did.
+    fn drain(&mut self, segments: &[SegmentState]) -> Result<bool, DrainError> {
+        let limit = BatchLimit { entries: self.parts.entries_max, bytes: BATCH_BYTES };
+        let outcome = self.drain_batch(segments, limit);
+        if outcome.is_err() {
+            // A commit that failed may still have happened: only the database knows.
+            self.log = None;
+            self.reader.rewind(self.committed);
+        }
+        let (read, inserted) = outcome?;
+        self.committed = self.reader.position();
+        let done = self.parts.progress.drain(self.committed, inserted);
+        done.iter().for_each(remove_segment);
+        Ok(read >= limit.entries || self.is_behind(segments))
+    }
+
+    fn is_behind(&self, segments: &[SegmentState]) -> bool {
+        segments.last().is_some_and(|segment| {
+            let end = Position { segment: segment.name.index, offset: segment.durable_end };
+            self.committed < end
+        })
+    }
+
+    fn drain_batch(
+        &mut self,
+        segments: &[SegmentState],
+        limit: BatchLimit,
+    ) -> Result<(usize, u64), DrainError> {
+        self.ensure_open()?;
+        let Some(log) = &mut self.log else { return Ok((0, 0)) };
+        let tx = log.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut inserter = Inserter::new(&tx, log.state.clone())?;
+        let read = self.reader.read::<DrainError>(segments, limit, |frame| {
+            Ok(inserter.insert(frame.id, frame.leaf, frame.body)?)
+        })?;
+        for (identity, from, to) in inserter.holes().to_vec() {
+            self.parts.state_gap(identity, from, to)?;
+        }
+        let (state, inserted) = inserter.finish()?;
+        tx.commit()?;
+        self.entries = state.range.size();
+        log.state = state;
+        Ok((read, inserted))
+    }
+
+    /// Opens the database again after a failure.
+    fn ensure_open(&mut self) -> Result<(), DrainError> {
+        if self.log.is_some() {
+            return Ok(());
+        }
+        let log = Log::open(&self.parts.database)?;
+        let to = log.state.range.size();
+        if to < self.entries {
+            return Err(DrainError::WentBack { from: self.entries, to });
+        }
+        self.log = Some(log);
+        Ok(())
+    }
+
+    /// Decisions of an earlier run whose delivery nobody recorded: whether the reply left is unknown.
+    fn finish_deliveries(&mut self) -> Result<(), DrainError> {
+        loop {
+            self.ensure_open()?;
+            let Some(log) = &self.log else { return Ok(()) };
+            let open = db::open_deliveries(&log.conn, self.settled_deliveries, DELIVERY_PAGE)?;
+            let Some((last, _)) = open.last() else { return Ok(()) };
+            let last = *last;
+            let drafts = open.iter().filter_map(|(_, leaf)| self.parts.unknown_delivery(leaf));
+            self.parts.append_all(drafts)?;
+            self.settled_deliveries = last;
+        }
+    }
+
+    fn note_success(&mut self) {
+        if self.failures > 0 {
+            tracing::info!(failures = self.failures, "the ledger's database works again");
+            self.parts.progress.set_store(None);
+            let public = Value::map([("failures", (self.failures as u64).into())]);
+            self.parts.append_soon(Kind::StoreUp, public);
+        }
+        self.failures = 0;
+    }
+
+    fn note_failure(&mut self, error: &DrainError) {
+        tracing::error!(%error, failures = self.failures, "the ledger's database takes no entries");
+        self.parts.progress.set_store(Some(error.to_string()));
+        if self.failures == 0 {
+            self.parts.append_soon(Kind::StoreDown, Value::empty_map());
+        }
+        let pause = PAUSES_MS.get(self.failures).or(PAUSES_MS.last()).copied().unwrap_or(1_000);
+        self.failures += 1;
+        self.parts.progress.wait_after_failure(Duration::from_millis(pause));
+    }
+}
+
+impl DrainerParts {
+    /// States durably that entries are missing.
+    fn state_gap(&self, identity: Identity, from: u64, to: u64) -> Result<(), AppendError> {
+        let Identity { replica, epoch } = identity;
+        tracing::error!(from, to, "entries of the spool are missing; stating the gap");
+        let reason = "spool_damaged".to_owned();
+        let mut draft = self.stamps.draft(Kind::CoverageGap);
+        draft.public = Gap { replica, epoch, from, to, reason }.to_public();
+        self.append_all(std::iter::once(draft))
+    }
+
+    /// The delivery entry for a decision that an earlier run of this replica left without one.
+    fn unknown_delivery(&self, leaf: &[u8]) -> Option<Draft> {
+        let decision = Leaf::decode(leaf).ok()?;
+        if decision.id.replica != self.identity.replica {
+            return None;
+        }
+        Some(Draft {
+            kind: Kind::Delivery,
+            parent: Some(decision.id),
+            build: self.stamps.draft(Kind::Delivery).build,
+            public: Value::map([("status", "unknown".into())]),
+            ..decision.draft
+        })
+    }
+
+    /// Appends entries and waits until all of them are durable.
+    fn append_all(&self, drafts: impl Iterator<Item = Draft>) -> Result<(), AppendError> {
+        let mut answers = Vec::new();
+        for draft in drafts {
+            let job = Job::new(draft, &Body::empty());
+            let job = job.map_err(|error| AppendError(error.to_string()))?;
+            answers.push(self.intake.submit(job));
+        }
+        for answer in answers {
+            let closed = |_| AppendError("the ledger is shut down".to_owned());
+            answer.blocking_recv().map_err(closed)??;
+        }
+        Ok(())
+    }
+
+    fn append_soon(&self, kind: Kind, public: Value) {
+        let draft = Draft { public, ..self.stamps.draft(kind) };
+        if let Ok(job) = Job::new(draft, &Body::empty()) {
+            self.intake.append_soon(job);
+        }
+    }
+}
+
+/// A segment that cannot be removed is drained again at the next start, to no effect.
+fn remove_segment(name: &SegmentName) {
+    if let Err(error) = std::fs::remove_file(&name.path) {
+        tracing::warn!(segment = %name.path.display(), %error, "cannot remove a drained segment");
+    }
+}
+
+/// However the drainer ends, nobody may go on waiting for it.
+struct EndOfDrainer(Arc<Progress>);
+
+impl Drop for EndOfDrainer {
+    fn drop(&mut self) {
+        self.0.end_drainer();
+    }
+}

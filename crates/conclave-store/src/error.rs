@@ -1,0 +1,89 @@
+//! What can go wrong with the data directory, in sentences that say what to do.
+//!
+//! **Invariant:** no message holds a secret, a transcript or a key.
+
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why the store cannot be used.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// Somebody else has it.
+    #[error(
+        "another conclave (pid {pid}) is using {}; stop it or choose another --data directory",
+        .dir.display()
+    )]
+    Locked {
+        /// Who, as far as the lock file says.
+        pid: String,
+        /// The data directory.
+        dir: PathBuf,
+    },
+    /// The file system refuses.
+    #[error("cannot {what} {}: {source}", .path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A database refuses.
+    #[error("the database {} cannot be used: {message}", .path.display())]
+    Database {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        message: String,
+    },
+    /// A database of a later version.
+    #[error(
+        "the database {} has schema {found}, this program knows {known}; \
+         use the program that wrote it, or a newer one",
+        .path.display()
+    )]
+    Newer {
+        /// Which.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// Something stored does not make sense.
+    #[error("{} is damaged: {message}", .path.display())]
+    Damaged {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        message: String,
+    },
+    /// A key that cannot be made or found.
+    #[error("{0}")]
+    Key(String),
+    /// A thread could not be started.
+    #[error("cannot start the {name} thread: {source}")]
+    Thread {
+        /// Which.
+        name: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { what, path, source }
+    }
+
+    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::Database { path: path.clone(), message: error.to_string() }
+    }
+
+    pub(crate) fn damaged(path: &Path, message: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), message: message.into() }
+    }
+}

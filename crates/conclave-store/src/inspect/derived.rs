@@ -1,0 +1,149 @@
+//! Compares the query tables with the log they are derived from.
+//!
+//! **Invariant:** the log is the truth. A difference here can be mended by deriving the tables again, but
+//! until then the answers of the archive are wrong, so it is a finding.
+
+use super::log::StoredHead;
+use crate::db::{DecisionColumns, DeliveryColumns};
+use crate::replica::Identity;
+use conclave_ledger::{Kind, Leaf};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::collections::BTreeMap;
+
+/// The largest numbers of each identity.
+pub(super) type Taken = BTreeMap<Identity, u64>;
+
+/// Follows the log and looks up what was derived from each entry.
+pub(super) struct Derived<'a> {
+    conn: &'a Connection,
+    taken: Taken,
+    decisions: u64,
+    ended: bool,
+}
+
+impl<'a> Derived<'a> {
+    pub(super) const fn new(conn: &'a Connection) -> Self {
+        Self { conn, taken: Taken::new(), decisions: 0, ended: false }
+    }
+
+    /// Compares what was derived from an entry of the log.
+    pub(super) fn compare(&mut self, seq: u64, leaf: &Leaf) -> Result<(), String> {
+        if self.ended {
+            return Ok(());
+        }
+        let identity = Identity { replica: leaf.id.replica, epoch: leaf.id.epoch };
+        self.taken.insert(identity, leaf.id.n);
+        let same = match leaf.draft.kind {
+            Kind::Decision => self.compare_decision(seq, leaf),
+            Kind::Delivery => self.compare_delivery(seq, leaf),
+            _ => Ok(true),
+        };
+        match same {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("response_audit_log does not say what this entry says".to_owned()),
+            Err(error) => Err(format!("response_audit_log cannot be read: {error}")),
+        }
+    }
+
+    /// Entries after this are not in the tables yet; returns the numbers the log holds.
+    pub(super) fn end_of_log(&mut self) -> Taken {
+        self.ended = true;
+        self.taken.clone()
+    }
+
+    /// What is wrong with the tables as a whole.
+    pub(super) fn findings(&self, head: Option<&StoredHead>) -> Vec<String> {
+        let mut findings = Vec::new();
+        if let Some(StoredHead { head, range }) = head {
+            let fits = |range: &conclave_ledger::CompactRange| {
+                range.size() == head.size && range.root() == head.root
+            };
+            if !range.as_ref().is_some_and(fits) {
+                findings.push("the tree in the head does not have the root in the head".to_owned());
+            }
+        }
+        let count = "SELECT count(*) FROM response_audit_log";
+        match self.conn.query_row(count, [], |row| row.get::<_, i64>(0)) {
+            Ok(rows) if rows.cast_unsigned() == self.decisions => {}
+            Ok(rows) => findings.push(format!(
+                "response_audit_log has {rows} rows, the log has {} decisions",
+                self.decisions
+            )),
+            Err(error) => findings.push(format!("response_audit_log cannot be read: {error}")),
+        }
+        match self.stored_numbers() {
+            Ok(stored) if stored == self.taken => {}
+            Ok(_) => findings.push("log_replica does not hold the numbers of the log".to_owned()),
+            Err(error) => findings.push(format!("log_replica cannot be read: {error}")),
+        }
+        findings
+    }
+
+    fn stored_numbers(&self) -> rusqlite::Result<Taken> {
+        let mut rows = self.conn.prepare("SELECT replica, epoch, hwm FROM log_replica")?;
+        let taken = rows.query_map([], |row| {
+            let (replica, epoch): ([u8; 8], u32) = (row.get(0)?, row.get(1)?);
+            Ok((Identity { replica, epoch }, row.get::<_, i64>(2)?.cast_unsigned()))
+        })?;
+        taken.collect()
+    }
+
+    fn compare_decision(&mut self, seq: u64, leaf: &Leaf) -> rusqlite::Result<bool> {
+        let Some(expected) = DecisionColumns::of(leaf) else { return Ok(true) };
+        let sql = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
+                   safety_score_e4, regeneration_attempts, crisis, scrutiny, model, latency_ms,
+                   cost_microusd FROM response_audit_log WHERE seq = ?1";
+        let mut row = self.conn.prepare_cached(sql)?;
+        let stored = row.query_row([seq.cast_signed()], decision_columns).optional()?;
+        match stored {
+            Some(stored) => {
+                self.decisions += 1;
+                Ok(stored == expected)
+            }
+            // The same audit id twice: only its first decision has a row.
+            None => {
+                let sql = "SELECT 1 FROM response_audit_log WHERE id = ?1 AND seq < ?2";
+                let mut first = self.conn.prepare_cached(sql)?;
+                first.exists(params![expected.id, seq.cast_signed()])
+            }
+        }
+    }
+
+    fn compare_delivery(&self, seq: u64, leaf: &Leaf) -> rusqlite::Result<bool> {
+        let Some(audit) = leaf.draft.audit else { return Ok(true) };
+        let expected = DeliveryColumns::of(leaf);
+        let sql = "SELECT delivery_seq, delivered_ms, delivered_bytes, delivery_status
+                   FROM response_audit_log WHERE id = ?1";
+        let mut row = self.conn.prepare_cached(sql)?;
+        let stored = row.query_row([audit], |row| {
+            let at: Option<i64> = row.get(0)?;
+            let columns = (row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok((at, columns))
+        });
+        let Some((at, stored)) = stored.optional()? else { return Ok(false) };
+        // A later delivery of the same decision takes the place of an earlier one.
+        let later = at.is_some_and(|at| at.cast_unsigned() > seq);
+        let here = at == Some(seq.cast_signed());
+        let (ms, bytes, status) = (expected.timestamp_ms, expected.bytes, expected.status);
+        Ok(later || (here && stored == (Some(ms), bytes, Some(status))))
+    }
+}
+
+fn decision_columns(row: &Row<'_>) -> rusqlite::Result<DecisionColumns> {
+    Ok(DecisionColumns {
+        id: row.get(0)?,
+        tenant: row.get(1)?,
+        subject: row.get(2)?,
+        session: row.get(3)?,
+        timestamp_ms: row.get(4)?,
+        outcome: row.get(5)?,
+        action: row.get(6)?,
+        score_e4: row.get(7)?,
+        attempts: row.get(8)?,
+        crisis: row.get(9)?,
+        scrutiny: row.get(10)?,
+        model: row.get(11)?,
+        latency_ms: row.get(12)?,
+        cost_microusd: row.get(13)?,
+    })
+}

@@ -1,0 +1,15 @@
+//! API keys: their text, where their digests are kept, and the ring that opens doors with them.
+//!
+//! **Invariant:** a key's secret is never stored, logged or put into the ledger; only a keyed hash of the
+//! whole key is kept.
+
+mod book;
+mod outbox;
+mod ring;
+mod text;
+
+pub use book::{KeyBook, KeyUse, NewKey};
+pub use text::{KeyText, Pepper};
+
+pub(crate) use outbox::{Outbox, OutboxSink};
+pub(crate) use ring::BookRing;

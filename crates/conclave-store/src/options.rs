@@ -1,0 +1,93 @@
+//! How a store is opened.
+//!
+//! **Invariant:** the defaults are right for production; everything else is there for tests and unusual
+//! machines.
+
+use crate::spool::{Disk, FileDisk};
+use conclave_engine::{Clock, Entropy};
+use conclave_ledger::{Draft, Kind};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+/// What every entry says about the program that wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// Digest of the policy in force.
+    pub policy: [u8; 32],
+    /// Digest of the directives in force.
+    pub directives: [u8; 32],
+    /// Which program.
+    pub build: String,
+}
+
+/// The stamp of entries that the store itself writes; changes when the policy does.
+#[derive(Debug, Default)]
+pub(crate) struct Stamps(RwLock<Stamp>);
+
+impl Stamps {
+    pub(crate) fn new(stamp: Stamp) -> Self {
+        Self(RwLock::new(stamp))
+    }
+
+    pub(crate) fn set(&self, stamp: Stamp) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = stamp;
+    }
+
+    /// A draft of the system's own: no tenant, no person.
+    pub(crate) fn draft(&self, kind: Kind) -> Draft {
+        let Stamp { policy, directives, build } =
+            self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        Draft { policy, directives, build, ..Draft::new(kind, 0) }
+    }
+}
+
+/// Where a store lives and what it is given.
+#[derive(Clone)]
+pub struct StoreOptions {
+    /// The data directory; made if it is not there.
+    pub dir: PathBuf,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// What the store's own entries say about the program.
+    pub stamp: Stamp,
+    /// What segments are made of.
+    pub disk: Arc<dyn Disk>,
+    /// The size of a spool segment.
+    pub segment_bytes: u64,
+    /// How much may wait for the writer.
+    pub queue_bytes: usize,
+    /// How long an entry nobody waits for may wait for company.
+    pub soon: Duration,
+    /// How long the drainer waits for company.
+    pub drain_linger: Duration,
+    /// How many entries one transaction takes at most.
+    pub drain_entries_max: usize,
+    /// How long a reader waits for the newest entries.
+    pub read_patience: Duration,
+    /// How many readers work at once.
+    pub readers: usize,
+}
+
+impl StoreOptions {
+    /// The defaults.
+    #[must_use]
+    pub fn new(dir: impl Into<PathBuf>, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        Self {
+            dir: dir.into(),
+            clock,
+            entropy,
+            stamp: Stamp::default(),
+            disk: Arc::new(FileDisk),
+            segment_bytes: 64 << 20,
+            queue_bytes: 64 << 20,
+            soon: Duration::from_millis(50),
+            drain_linger: Duration::from_millis(50),
+            drain_entries_max: 2_000,
+            read_patience: Duration::from_secs(5),
+            readers: 3,
+        }
+    }
+}

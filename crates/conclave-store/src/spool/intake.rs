@@ -1,0 +1,219 @@
+//! The queue in front of the writer.
+//!
+//! **Invariant:** what waits is bounded in bytes. Who needs an answer waits for room; who does not is
+//! turned away and counted.
+//!
+//! **Invariant:** entries leave in the order in which they came, whether somebody waits for them or not,
+//! so that a delivery never overtakes its decision.
+
+use conclave_engine::{AppendError, Appended};
+use conclave_ledger::{Body, Commitment, Draft, LeafError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, oneshot};
+
+/// What one permit of the queue stands for.
+const PERMIT_BYTES: usize = 1_024;
+/// What an entry takes beside its texts: the draft, the frame, the acknowledgement.
+const ENTRY_BYTES: usize = 1_024;
+
+/// Tells who waits for an entry where it came to stand.
+pub(crate) type Ack = oneshot::Sender<Result<Appended, AppendError>>;
+
+/// One entry on its way to the writer; its texts are hashed and encoded already, by whoever brought it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) draft: Draft,
+    pub(crate) commitments: Vec<Commitment>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) permits: u32,
+    pub(crate) ack: Option<Ack>,
+}
+
+impl Job {
+    /// Prepares an entry.
+    ///
+    /// # Errors
+    /// When it could not be read back from the log.
+    pub(crate) fn new(draft: Draft, body: &Body) -> Result<Self, LeafError> {
+        draft.check()?;
+        body.check()?;
+        let (commitments, body) = (body.commitments(), body.encode());
+        Ok(Self { draft, commitments, body, permits: 0, ack: None })
+    }
+
+    fn weight(&self) -> u32 {
+        let permits = (ENTRY_BYTES + self.body.len()).div_ceil(PERMIT_BYTES);
+        u32::try_from(permits).unwrap_or(u32::MAX)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: Vec<Job>,
+    pushed: u64,
+    urgent: bool,
+    oldest: Option<Instant>,
+    idle: bool,
+    closed: bool,
+}
+
+/// Where entries wait for the writer.
+#[derive(Debug)]
+pub(crate) struct Intake {
+    waiting: Mutex<Waiting>,
+    wake: Condvar,
+    room: Semaphore,
+    permits: u32,
+    dropped: AtomicU64,
+}
+
+fn closed() -> AppendError {
+    AppendError("the ledger is shut down".to_owned())
+}
+
+impl Intake {
+    /// A queue that holds about this many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
+        let permits = u32::try_from((bytes / PERMIT_BYTES).max(1)).unwrap_or(u32::MAX);
+        let room = Semaphore::new(permits as usize);
+        let (waiting, wake, dropped) = Default::default();
+        Self { waiting, wake, room, permits, dropped }
+    }
+
+    /// Queues an entry as soon as there is room and waits until it is durable.
+    pub(crate) async fn append(&self, mut job: Job) -> Result<Appended, AppendError> {
+        job.permits = job.weight().min(self.permits);
+        let room = self.room.acquire_many(job.permits).await.map_err(|_| closed())?;
+        room.forget();
+        self.submit(job).await.map_err(|_| closed())?
+    }
+
+    /// Queues an entry nobody waits for, unless there is no room.
+    pub(crate) fn append_soon(&self, mut job: Job) {
+        job.permits = job.weight().min(self.permits);
+        match self.room.try_acquire_many(job.permits) {
+            Ok(room) => {
+                room.forget();
+                self.push(job);
+            }
+            Err(_) => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Queues an entry of the store itself, which may exceed the room, and hands out its answer.
+    pub(crate) fn submit(
+        &self,
+        mut job: Job,
+    ) -> oneshot::Receiver<Result<Appended, AppendError>> {
+        let (ack, answer) = oneshot::channel();
+        job.ack = Some(ack);
+        self.push(job);
+        answer
+    }
+
+    /// Counts an entry that could not even be queued.
+    pub(crate) fn count_dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many entries were turned away.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Makes the writer take everything that waits, at once; returns how many entries ever came.
+    pub(crate) fn hurry(&self) -> u64 {
+        let mut waiting = self.lock();
+        if !waiting.jobs.is_empty() {
+            waiting.urgent = true;
+            self.wake.notify_one();
+        }
+        waiting.pushed
+    }
+
+    /// Takes no more entries; those that wait are still written.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.room.close();
+        self.wake.notify_all();
+    }
+
+    /// Gives back the room of entries that are settled.
+    pub(crate) fn release(&self, permits: usize) {
+        self.room.add_permits(permits);
+    }
+
+    /// Moves everything that waits into `jobs` as soon as it is due: at once when somebody waits for an
+    /// answer, else when it has waited for `patience`. Returns empty-handed after `tick`, and `false`
+    /// once the queue is closed and empty.
+    pub(crate) fn take(
+        &self,
+        jobs: &mut Vec<Job>,
+        patience: Duration,
+        tick: Option<Duration>,
+    ) -> bool {
+        let give_up = tick.map(|tick| Instant::now() + tick);
+        let mut waiting = self.lock();
+        loop {
+            if waiting.urgent || waiting.closed {
+                break;
+            }
+            let due = waiting.oldest.map(|oldest| oldest + patience);
+            let now = Instant::now();
+            if [due, give_up].into_iter().flatten().any(|end| end <= now) {
+                break;
+            }
+            let end = [due, give_up].into_iter().flatten().min();
+            waiting = self.rest(waiting, end.map(|end| end - now));
+        }
+        let open = !(waiting.closed && waiting.jobs.is_empty());
+        std::mem::swap(&mut waiting.jobs, jobs);
+        (waiting.urgent, waiting.oldest) = (false, None);
+        open
+    }
+
+    fn rest<'a>(
+        &self,
+        mut waiting: MutexGuard<'a, Waiting>,
+        timeout: Option<Duration>,
+    ) -> MutexGuard<'a, Waiting> {
+        waiting.idle = true;
+        let mut waiting = match timeout {
+            Some(timeout) => {
+                let woken = self.wake.wait_timeout(waiting, timeout);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+        };
+        waiting.idle = false;
+        waiting
+    }
+
+    /// Dropping a job tells who waits for it that the queue is closed.
+    fn push(&self, job: Job) {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return;
+        }
+        let urgent = job.ack.is_some();
+        waiting.pushed += 1;
+        waiting.jobs.push(job);
+        let first = waiting.oldest.is_none();
+        if first {
+            waiting.oldest = Some(Instant::now());
+        }
+        waiting.urgent |= urgent;
+        if waiting.idle && (urgent || first) {
+            waiting.idle = false;
+            self.wake.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,315 @@
+//! How far the writer and the drainer have come, and who waits for them.
+//!
+//! **Invariant:** the durable position never runs ahead of the disk, and the drained position never ahead
+//! of the database's last commit.
+
+use super::segment::SegmentName;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A place in the spool; places of later segments are larger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+}
+
+/// What the drainer may read of a segment.
+#[derive(Clone, Debug)]
+pub(crate) struct SegmentState {
+    pub(crate) name: SegmentName,
+    pub(crate) durable_end: u64,
+    pub(crate) sealed: bool,
+}
+
+/// What the spool has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpoolStats {
+    /// Entries made durable.
+    pub entries: u64,
+    /// Syncs that made them so.
+    pub syncs: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Transactions that moved entries into the database.
+    pub batches: u64,
+    /// Entries moved into the database.
+    pub drained: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    segments: VecDeque<SegmentState>,
+    durable: Position,
+    drained: Position,
+    settled: u64,
+    undrained: u64,
+    waiters: usize,
+    recovered: bool,
+    drainer_rests: bool,
+    writer_done: bool,
+    drainer_done: bool,
+    write_error: Option<String>,
+    room_error: Option<String>,
+    store_error: Option<String>,
+    stats: SpoolStats,
+}
+
+/// Shared by the writer, the drainer and everybody who waits for them.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+/// What the drainer has to do next.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    pub(crate) segments: Vec<SegmentState>,
+    pub(crate) stopping: bool,
+}
+
+impl Progress {
+    /// Starts with the segments that an earlier run left behind.
+    pub(crate) fn new(left_behind: Vec<SegmentState>) -> Self {
+        let segments = left_behind.into();
+        Self { state: Mutex::new(State { segments, ..State::default() }), ..Self::default() }
+    }
+
+    /// The writer begins a segment.
+    pub(crate) fn begin_segment(&self, name: SegmentName) {
+        let mut state = self.lock();
+        state.durable = Position { segment: name.index, offset: 0 };
+        state.segments.push_back(SegmentState { name, durable_end: 0, sealed: false });
+    }
+
+    /// The writer will write no more into a segment.
+    pub(crate) fn seal_segment(&self, index: u64) {
+        let mut state = self.lock();
+        let found = state.segments.iter_mut().find(|segment| segment.name.index == index);
+        if let Some(segment) = found {
+            segment.sealed = true;
+        }
+    }
+
+    /// The writer gives up a segment in which nothing is durable.
+    pub(crate) fn forget_segment(&self, index: u64) {
+        self.lock().segments.retain(|segment| segment.name.index != index);
+    }
+
+    /// A batch is durable up to `end` of the last segment.
+    pub(crate) fn commit(&self, end: u64, entries: u64, bytes: u64) {
+        let mut state = self.lock();
+        if let Some(segment) = state.segments.back_mut() {
+            segment.durable_end = end;
+            state.durable = Position { segment: segment.name.index, offset: end };
+        }
+        state.undrained += entries;
+        state.stats.entries += entries;
+        state.stats.syncs += 1;
+        state.stats.bytes += bytes;
+        state.write_error = None;
+        self.wake_drainer(&mut state);
+    }
+
+    /// The writer is done with this many entries more, one way or the other.
+    pub(crate) fn settle(&self, entries: u64) {
+        let mut state = self.lock();
+        state.settled += entries;
+        if state.waiters > 0 {
+            self.moved.notify_all();
+        }
+    }
+
+    /// The last write failed.
+    pub(crate) fn fail_write(&self, message: String) {
+        self.lock().write_error = Some(message);
+    }
+
+    /// There is no room for another segment, or there is again.
+    pub(crate) fn set_room(&self, error: Option<String>) {
+        self.lock().room_error = error;
+    }
+
+    /// The database failed, or works again.
+    pub(crate) fn set_store(&self, error: Option<String>) {
+        self.lock().store_error = error;
+    }
+
+    /// What is wrong with taking entries.
+    pub(crate) fn spool_trouble(&self) -> Option<String> {
+        let state = self.lock();
+        state.write_error.clone().or_else(|| state.room_error.clone())
+    }
+
+    /// What is wrong with the database.
+    pub(crate) fn store_trouble(&self) -> Option<String> {
+        self.lock().store_error.clone()
+    }
+
+    /// What was done so far.
+    pub(crate) fn stats(&self) -> SpoolStats {
+        self.lock().stats
+    }
+
+    /// The writer has ended; nothing more will become durable.
+    pub(crate) fn end_writer(&self) {
+        let mut state = self.lock();
+        state.writer_done = true;
+        state.segments.iter_mut().for_each(|segment| segment.sealed = true);
+        self.moved.notify_all();
+    }
+
+    /// The drainer has ended; nobody need wait for it any more.
+    pub(crate) fn end_drainer(&self) {
+        self.lock().drainer_done = true;
+        self.moved.notify_all();
+    }
+
+    /// The drainer has dealt with everything an earlier run left behind.
+    pub(crate) fn set_recovered(&self) {
+        self.lock().recovered = true;
+        self.moved.notify_all();
+    }
+
+    /// The drainer has committed up to here. Returns the segments that nobody needs any more.
+    pub(crate) fn drain(&self, to: Position, entries: u64) -> Vec<SegmentName> {
+        let mut state = self.lock();
+        state.drained = to;
+        state.undrained = state.undrained.saturating_sub(entries);
+        state.stats.batches += u64::from(entries > 0);
+        state.stats.drained += entries;
+        let mut done = Vec::new();
+        while state.segments.front().is_some_and(|segment| is_drained(segment, to)) {
+            done.extend(state.segments.pop_front().map(|segment| segment.name));
+        }
+        if state.drained == state.durable {
+            // Entries of an earlier run are drained too but were never counted.
+            state.undrained = 0;
+        }
+        self.moved.notify_all();
+        done
+    }
+
+    /// The drainer waits for something to do: until `full` entries are there, or the first has waited for
+    /// `linger`, or somebody waits for the drainer.
+    pub(crate) fn wait_for_work(&self, linger: Duration, full: u64) -> Work {
+        let mut state = self.lock();
+        let mut due = None;
+        loop {
+            let now = Instant::now();
+            let pending = state.has_work();
+            let end = if pending { Some(*due.get_or_insert(now + linger)) } else { None };
+            let hurry = state.waiters > 0 || state.undrained >= full || !state.recovered;
+            let is_due = end.is_some_and(|end| end <= now);
+            if state.writer_done || !state.recovered || (pending && (hurry || is_due)) {
+                let segments = state.segments.iter().cloned().collect();
+                return Work { segments, stopping: state.writer_done };
+            }
+            state.drainer_rests = !pending;
+            state = self.rest(state, end.map(|end| end - now));
+            state.drainer_rests = false;
+        }
+    }
+
+    /// The drainer waits after a failure; ends early when the writer has ended.
+    pub(crate) fn wait_after_failure(&self, pause: Duration) {
+        let end = Instant::now() + pause;
+        let mut state = self.lock();
+        while !state.writer_done {
+            let now = Instant::now();
+            if now >= end {
+                return;
+            }
+            state = self.rest(state, Some(end - now));
+        }
+    }
+
+    /// Waits until everything that had come to the writer (`pushed` entries) is in the database.
+    ///
+    /// # Errors
+    /// When that takes longer than `patience`, or the store is shut down.
+    pub(crate) fn wait_drained(&self, pushed: u64, patience: Duration) -> Result<(), String> {
+        let end = Instant::now() + patience;
+        let mut state = self.lock();
+        state.waiters += 1;
+        self.moved.notify_all();
+        let mut target = None;
+        let outcome = loop {
+            if state.settled >= pushed && state.recovered {
+                // Fixed once, so that a reader cannot be kept waiting by entries that came later.
+                let target = *target.get_or_insert(state.durable);
+                if state.drained >= target || state.is_empty_up_to(target) {
+                    break Ok(());
+                }
+            }
+            if state.drainer_done {
+                break Err("the store is shut down".to_owned());
+            }
+            let now = Instant::now();
+            if now >= end {
+                break Err(state.why_late());
+            }
+            state = self.rest(state, Some(end - now));
+        };
+        state.waiters -= 1;
+        outcome
+    }
+
+    fn rest<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        timeout: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
+        match timeout {
+            Some(timeout) => {
+                let woken = self.moved.wait_timeout(state, timeout);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => self.moved.wait(state).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    fn wake_drainer(&self, state: &mut State) {
+        if state.drainer_rests || state.waiters > 0 {
+            state.drainer_rests = false;
+            self.moved.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_drained(segment: &SegmentState, to: Position) -> bool {
+    let end = Position { segment: segment.name.index, offset: segment.durable_end };
+    segment.sealed && end <= to
+}
+
+impl State {
+    /// Whether a segment holds something the drainer has not seen, or only has to be put away.
+    fn has_work(&self) -> bool {
+        self.segments.iter().any(|segment| {
+            let end = Position { segment: segment.name.index, offset: segment.durable_end };
+            end > self.drained && segment.durable_end > 0 || is_drained(segment, self.drained)
+        })
+    }
+
+    /// Whether nothing at all stands between the drained position and this one.
+    fn is_empty_up_to(&self, target: Position) -> bool {
+        !self.segments.iter().any(|segment| {
+            let end = Position { segment: segment.name.index, offset: segment.durable_end };
+            end <= target && end > self.drained && segment.durable_end > 0
+        })
+    }
+
+    fn why_late(&self) -> String {
+        match (&self.store_error, &self.write_error) {
+            (Some(error), _) => format!("the database does not take entries: {error}"),
+            (None, Some(error)) => format!("the spool does not take entries: {error}"),
+            (None, None) => "the newest entries did not arrive in time".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! The store as a whole: opens everything in the right order and closes it again.
+//!
+//! **Invariant:** whoever holds a part of the store may go on holding it after the store was closed; it
+//! then answers with errors and nothing else.
+
+use crate::archive::SqliteArchive;
+use crate::db::open_reader;
+use crate::drain::{Drainer, DrainerParts, Log};
+use crate::durable::make_dir;
+use crate::error::StoreError;
+use crate::keys::{BookRing, KeyBook, Outbox, OutboxSink, Pepper};
+use crate::ledger::SpoolLedger;
+use crate::lock::DirLock;
+use crate::options::{Stamp, Stamps, StoreOptions};
+use crate::replica::Identity;
+use crate::spool::{Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover};
+use conclave_engine::{Archive, KeyRing, Ledger};
+use conclave_ledger::{Body, Draft, Kind, Value};
+use rusqlite::OptionalExtension;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the keys and the notes of other processes are looked at.
+const KEEPER_TICK: Duration = Duration::from_secs(1);
+/// After how many ticks the last uses of keys are written down.
+const USES_TICKS: u32 = 60;
+
+/// The ledger, the archive and the keys of one data directory.
+pub struct Store {
+    ledger: Arc<SpoolLedger>,
+    archive: Arc<SqliteArchive>,
+    ring: Arc<BookRing>,
+    book: Arc<KeyBook>,
+    stamps: Arc<Stamps>,
+    notes: Arc<Notes>,
+    keeper: Arc<Keeper>,
+    identity: Identity,
+    is_new: bool,
+    running: Mutex<Running>,
+}
+
+#[derive(Default)]
+struct Running {
+    keeper: Option<JoinHandle<()>>,
+    writer: Option<JoinHandle<()>>,
+    drainer: Option<JoinHandle<()>>,
+    lock: Option<DirLock>,
+}
+
+impl Store {
+    /// Opens a data directory: takes its lock, recovers what a crash left behind, starts the threads.
+    ///
+    /// # Errors
+    /// When the directory is in use, cannot be written or is damaged; the error says what to do.
+    pub fn open(options: StoreOptions) -> Result<Self, StoreError> {
+        let lock = DirLock::take(&options.dir)?;
+        let (dir, spool) = (options.dir.as_path(), options.dir.join("spool"));
+        make_dir(&spool)?;
+        let log = Log::open(&dir.join("ledger.db"))?;
+        let known = log.state.taken.keys().next_back().copied();
+        let identity = Identity::load(dir, known, &*options.entropy)?;
+        let recovered = recover(&spool, identity)?;
+        report_recovery(&recovered);
+        let pepper = Pepper::load(dir, &*options.entropy)?;
+        let book = Arc::new(KeyBook::open(dir, pepper.clone())?);
+        let ring = Arc::new(BookRing::open(dir, pepper, Arc::clone(&options.clock))?);
+        let outbox = Outbox::open(dir)?;
+        let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
+        let new_epoch = known.filter(|known| known.epoch != identity.epoch);
+        let last = new_epoch.map(|known| (known, log.state.taken.get(&known).copied()));
+        let core = Core::start(&options, spool, identity, log, recovered)?;
+        if let Some((known, last_n)) = last {
+            core.declare_epoch(identity, known, last_n.unwrap_or(0));
+        }
+        core.into_store((ring, book, outbox), identity, is_new, lock)
+    }
+
+    /// Where entries are written.
+    #[must_use]
+    pub fn ledger(&self) -> Arc<dyn Ledger> {
+        Arc::clone(&self.ledger) as _
+    }
+
+    /// Where entries are read.
+    #[must_use]
+    pub fn archive(&self) -> Arc<dyn Archive> {
+        Arc::clone(&self.archive) as _
+    }
+
+    /// Which keys open what.
+    #[must_use]
+    pub fn keys(&self) -> Arc<dyn KeyRing> {
+        Arc::clone(&self.ring) as _
+    }
+
+    /// Where keys are made and withdrawn.
+    #[must_use]
+    pub fn key_book(&self) -> Arc<KeyBook> {
+        Arc::clone(&self.book)
+    }
+
+    /// Who this installation is in the log.
+    #[must_use]
+    pub const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Whether the log had no entry when it was opened: its first should be the genesis.
+    #[must_use]
+    pub const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// What the spool has done since it was opened.
+    #[must_use]
+    pub fn stats(&self) -> SpoolStats {
+        self.ledger.progress.stats()
+    }
+
+    /// Changes what the store's own entries say about the program, when the policy has changed.
+    pub fn set_stamp(&self, stamp: Stamp) {
+        self.stamps.set(stamp);
+    }
+
+    /// Turns notes of other processes into entries and reads the keys again, now instead of within a
+    /// second. Blocks; says how many entries were made.
+    ///
+    /// # Errors
+    /// When the database or the ledger refuses.
+    pub fn sync_keys(&self) -> Result<usize, StoreError> {
+        let refreshed = self.ring.refresh().map_err(|error| StoreError::Key(error.to_string()));
+        refreshed.and_then(|()| self.notes.pump().map_err(StoreError::Key))
+    }
+
+    /// Waits until everything appended so far is in the database. Blocks.
+    ///
+    /// # Errors
+    /// When that takes too long.
+    pub fn settle(&self, patience: Duration) -> Result<(), StoreError> {
+        let pushed = self.ledger.intake.hurry();
+        let settled = self.ledger.progress.wait_drained(pushed, patience);
+        settled.map_err(StoreError::Key)
+    }
+
+    /// Writes and drains everything that was accepted, ends the threads and gives the directory free.
+    /// Blocks; calling it again does nothing.
+    pub fn shutdown(&self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        self.keeper.stop();
+        join("keeper", running.keeper.take());
+        self.ledger.intake.close();
+        join("spool writer", running.writer.take());
+        self.archive.close_idle();
+        join("drainer", running.drainer.take());
+        if running.lock.is_some() {
+            if let Err(error) = self.ring.write_uses() {
+                tracing::warn!(%error, "the last uses of keys could not be written");
+            }
+        }
+        running.lock = None;
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}
+
+fn join(name: &str, thread: Option<JoinHandle<()>>) {
+    if thread.is_some_and(|thread| thread.join().is_err()) {
+        tracing::error!(name, "a thread of the store ended badly");
+    }
+}
+
+fn report_recovery(recovered: &Recovered) {
+    let (segments, torn) = (recovered.segments.len(), recovered.torn_bytes);
+    if segments > 0 || torn > 0 {
+        tracing::info!(segments, torn_bytes = torn, "the spool of an earlier run is drained first");
+    }
+}
+
+/// Spool, drainer and archive, running.
+struct Core {
+    ledger: Arc<SpoolLedger>,
+    archive: Arc<SqliteArchive>,
+    stamps: Arc<Stamps>,
+    database: PathBuf,
+    patience: Duration,
+    writer: JoinHandle<()>,
+    drainer: JoinHandle<()>,
+}
+
+impl Core {
+    fn start(
+        options: &StoreOptions,
+        spool: PathBuf,
+        identity: Identity,
+        log: Log,
+        recovered: Recovered,
+    ) -> Result<Self, StoreError> {
+        let database = options.dir.join("ledger.db");
+        let stamps = Arc::new(Stamps::new(options.stamp.clone()));
+        let intake = Arc::new(Intake::new(options.queue_bytes));
+        let taken = log.state.taken.get(&identity).copied().unwrap_or(0);
+        let first_live_segment = recovered.next_index;
+        let last_n = recovered.last_n.max(taken);
+        let last_ts_ms = recovered.last_ts_ms.max(log.state.ts_ms);
+        let progress = Arc::new(Progress::new(recovered.segments));
+        let mut seed = [0; 8];
+        options.entropy.fill(&mut seed);
+        let writer = Writer::open(WriterParts {
+            dir: spool.clone(),
+            disk: Arc::clone(&options.disk),
+            clock: Arc::clone(&options.clock),
+            intake: Arc::clone(&intake),
+            progress: Arc::clone(&progress),
+            stamps: Arc::clone(&stamps),
+            identity,
+            seed: Seed(u64::from_be_bytes(seed)),
+            segment_bytes: options.segment_bytes,
+            patience: options.soon,
+            next_index: first_live_segment,
+            next_n: last_n + 1,
+            last_ts_ms,
+        });
+        let writer = writer.map_err(StoreError::file("prepare the spool in", &spool))?;
+        let drainer = Drainer::new(
+            DrainerParts {
+                database: database.clone(),
+                quarantine: options.dir.join("quarantine"),
+                intake: Arc::clone(&intake),
+                progress: Arc::clone(&progress),
+                stamps: Arc::clone(&stamps),
+                identity,
+                first_live_segment,
+                linger: options.drain_linger,
+                entries_max: options.drain_entries_max.max(1),
+            },
+            log,
+        );
+        let reading = (options.readers, options.read_patience);
+        let archive = SqliteArchive::new(
+            database.clone(),
+            Arc::clone(&intake),
+            Arc::clone(&progress),
+            reading,
+        );
+        let writer = spawn("spool-writer", move || writer.run())?;
+        // A writer without a drainer must not go on for ever.
+        let drainer = spawn("drainer", move || drainer.run()).inspect_err(|_| intake.close())?;
+        Ok(Self {
+            writer,
+            drainer,
+            ledger: Arc::new(SpoolLedger { intake, progress }),
+            archive: Arc::new(archive),
+            stamps,
+            database,
+            patience: options.read_patience,
+        })
+    }
+
+    /// Says that numbering begins anew, and up to where the old one is known.
+    fn declare_epoch(&self, identity: Identity, known: Identity, last_n: u64) {
+        let public = Value::map([
+            ("epoch", identity.epoch.into()),
+            ("last_epoch", known.epoch.into()),
+            ("last_n", last_n.into()),
+        ]);
+        let kind = Kind::Other("replica.epoch".to_owned());
+        let draft = Draft { public, ..self.stamps.draft(kind) };
+        self.ledger.append_soon(draft, Body::empty());
+    }
+
+    fn into_store(
+        self,
+        (ring, book, outbox): (Arc<BookRing>, Arc<KeyBook>, Outbox),
+        identity: Identity,
+        is_new: bool,
+        lock: DirLock,
+    ) -> Result<Store, StoreError> {
+        let keeper = Arc::new(Keeper::default());
+        let notes = Arc::new(Notes {
+            outbox: Mutex::new(outbox),
+            ledger: Arc::clone(&self.ledger),
+            stamps: Arc::clone(&self.stamps),
+            database: self.database,
+            patience: self.patience,
+        });
+        let (writer, drainer) = (Some(self.writer), Some(self.drainer));
+        let running = Mutex::new(Running { keeper: None, writer, drainer, lock: Some(lock) });
+        let store = Store {
+            ledger: self.ledger,
+            archive: self.archive,
+            stamps: self.stamps,
+            ring,
+            book,
+            notes,
+            keeper,
+            identity,
+            is_new,
+            running,
+        };
+        let (keeper, ring) = (Arc::clone(&store.keeper), Arc::clone(&store.ring));
+        let notes = Arc::clone(&store.notes);
+        let thread = spawn("key-keeper", move || keeper.run(&ring, &notes))?;
+        store.running.lock().unwrap_or_else(PoisonError::into_inner).keeper = Some(thread);
+        Ok(store)
+    }
+}
+
+fn spawn(name: &'static str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+    thread.map_err(|source| StoreError::Thread { name, source })
+}
+
+/// The way from notes to entries.
+struct Notes {
+    outbox: Mutex<Outbox>,
+    ledger: Arc<SpoolLedger>,
+    stamps: Arc<Stamps>,
+    database: PathBuf,
+    patience: Duration,
+}
+
+impl Notes {
+    fn pump(&self) -> Result<usize, String> {
+        let mut outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
+        outbox.pump(self).map_err(|error| error.to_string())
+    }
+}
+
+impl OutboxSink for Notes {
+    fn has(&self, id: [u8; 16]) -> Result<bool, String> {
+        let pushed = self.ledger.intake.hurry();
+        self.ledger.progress.wait_drained(pushed, self.patience)?;
+        has_change(&self.database, id).map_err(|error| error.to_string())
+    }
+
+    fn append(&self, kind: Kind, tenant: u64, public: Value) -> Result<(), String> {
+        let draft = Draft { tenant, public, ..self.stamps.draft(kind) };
+        let job = Job::new(draft, &Body::empty()).map_err(|error| error.to_string())?;
+        let answer = self.ledger.intake.submit(job).blocking_recv();
+        let durable = answer.map_err(|_| "the ledger is shut down".to_owned())?;
+        durable.map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
+fn has_change(database: &Path, id: [u8; 16]) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM log_change WHERE id = ?1";
+    let found = open_reader(database)?.query_row(sql, [id], |_| Ok(())).optional()?;
+    Ok(found.is_some())
+}
+
+/// Looks after keys and notes once a second.
+#[derive(Default)]
+struct Keeper {
+    stopped: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Keeper {
+    fn stop(&self) {
+        *self.lock() = true;
+        self.wake.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the next tick; `false` when it is time to end.
+    fn wait(&self) -> bool {
+        let pause = self.wake.wait_timeout_while(self.lock(), KEEPER_TICK, |stopped| !*stopped);
+        !*pause.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn run(&self, ring: &BookRing, notes: &Notes) {
+        let mut ticks = 0_u32;
+        loop {
+            if let Err(error) = notes.pump() {
+                tracing::warn!(error, "changes of keys could not be entered into the ledger yet");
+            }
+            if !self.wait() {
+                return;
+            }
+            ticks = ticks.wrapping_add(1);
+            let kept = if ticks.is_multiple_of(USES_TICKS) { ring.write_uses() } else { Ok(()) };
+            if let Err(error) = kept.and_then(|()| ring.refresh()) {
+                tracing::warn!(%error, "the API keys could not be looked after");
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! All phrases at once: each looked for only where its first word stands.
+//!
+//! **Invariant:** what is found depends on the text and the data alone, and comes in text order.
+
+use super::phrase::{Node, Place, first_words};
+use super::token::{Tokens, UNKNOWN};
+
+/// Where a rule was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The rule's number.
+    pub rule: usize,
+    /// The first token.
+    pub start: usize,
+    /// One past the last token.
+    pub end: usize,
+}
+
+/// Phrases indexed by their first words.
+#[derive(Debug, Default)]
+pub struct Matcher {
+    phrases: Vec<(usize, Box<[Node]>)>,
+    starting: Vec<Vec<u32>>,
+}
+
+impl Matcher {
+    /// Takes a phrase of a rule.
+    pub fn add(&mut self, rule: usize, phrase: Box<[Node]>) {
+        let Ok(number) = u32::try_from(self.phrases.len()) else {
+            return;
+        };
+        let mut words = first_words(&phrase).unwrap_or_default();
+        words.sort_unstable();
+        words.dedup();
+        for word in words {
+            let word = word as usize;
+            if self.starting.len() <= word {
+                self.starting.resize_with(word + 1, Vec::new);
+            }
+            self.starting[word].push(number);
+        }
+        self.phrases.push((rule, phrase));
+    }
+
+    /// Everything found, in text order; a rule counts once at a place.
+    #[must_use]
+    pub fn find(&self, tokens: &Tokens) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        for (start, id) in tokens.ids.iter().enumerate() {
+            if *id == UNKNOWN {
+                continue;
+            }
+            let Some(numbers) = self.starting.get(*id as usize) else {
+                continue;
+            };
+            let place = Place::new(tokens, start);
+            for number in numbers {
+                let (rule, phrase) = &self.phrases[*number as usize];
+                if let Some(end) = place.end_of(phrase) {
+                    hits.push(Hit { rule: *rule, start, end });
+                }
+            }
+        }
+        hits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::phrase::{Compiler, Slots};
+    use super::super::token::Vocabulary;
+    use super::*;
+    use std::collections::HashMap;
+
+    fn found(phrase: &str, text: &str) -> bool {
+        let slots: Slots = [("kin".to_owned(), vec!["mother".into(), "my (old|dear) aunt".into()])]
+            .into_iter()
+            .collect();
+        let mut vocabulary = Vocabulary::new(HashMap::new());
+        let mut matcher = Matcher::default();
+        let mut compiler = Compiler { vocabulary: &mut vocabulary, slots: &slots };
+        for nodes in compiler.phrases(phrase).unwrap() {
+            matcher.add(0, nodes);
+        }
+        !matcher.find(&Tokens::read(text, &vocabulary)).is_empty()
+    }
+
+    #[test]
+    fn phrases_are_found_where_they_stand() {
+        for (phrase, text, expected) in [
+            ("you only need me", "Well, you only need ME.", true),
+            ("you only need me", "you only need. Me too", false),
+            ("you (only|just) need me?", "so you just need", true),
+            ("leave your ~ {kin}", "leave your very old mother", true),
+            ("leave {kin}", "leave my dear aunt alone", true),
+            ("leave {kin}", "leave my rich aunt alone", false),
+            ("you are !(not|never) weak", "you are not weak", false),
+            ("you are !(not|never) weak", "You're weak", true),
+            ("^ do it $", "Do it!", true),
+            ("^ do it $", "Do it later", false),
+            ("^ do it $", "Please do it", false),
+            ("do it|go on", "please go on", true),
+            ("take # pills", "take 40 pills", true),
+            ("いらない(よ|ね)?$", "友達なんていらないよ。", true),
+            ("友達~3いらない", "友達なんていらない", true),
+            ("友達~3いらない", "友達は大切で、心配いらない", false),
+        ] {
+            assert_eq!(found(phrase, text), expected, "{phrase} / {text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_compiled_says_so() {
+        let slots = Slots::new();
+        for bad in ["~ you", "you (a|", "{nobody} else", "$", "you %", "a?", "(|a)", "a (b?|c)"] {
+            let mut vocabulary = Vocabulary::new(HashMap::new());
+            let mut compiler = Compiler { vocabulary: &mut vocabulary, slots: &slots };
+            assert!(compiler.phrases(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn long_gaps_at_the_edge_of_the_window_do_not_overflow() {
+        let text = "you ".repeat(500);
+        assert!(found("you ~60 you ~60 you", &text));
+        assert!(!found("you ~60 me", &text));
+    }
+}

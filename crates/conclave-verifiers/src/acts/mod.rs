@@ -1,0 +1,177 @@
+//! What a reply does and what the person's turn is, read once per case.
+//!
+//! **Invariant:** verifiers see acts, never words: a word that is negated, quoted, reported or only
+//! supposed is no act.
+
+mod kind;
+mod lexicon;
+mod matcher;
+mod phrase;
+mod scope;
+mod token;
+mod turn;
+
+pub use kind::{Act, Cue};
+pub use lexicon::{Lexicon, VerifierDataError};
+pub use scope::Modes;
+pub use turn::Turn;
+
+use crate::Case;
+use kind::Label;
+use matcher::Hit;
+use scope::Scope;
+use std::sync::Arc;
+use token::Tokens;
+
+/// One act seen in a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// What it is.
+    pub act: Act,
+    /// How much it says, in hundredths.
+    pub weight: u8,
+    /// In which sentence.
+    pub sentence: usize,
+    rule: usize,
+}
+
+/// The outward shape of a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Letters and digits; a kana or Han character counts twice, because it says more.
+    pub size: usize,
+    /// Sentences.
+    pub sentences: usize,
+    /// Of these, questions.
+    pub questions: usize,
+    /// Of these, items of a list.
+    pub items: usize,
+    /// Lines of code.
+    pub code_lines: usize,
+    /// Whether it is in a language the rules read.
+    pub readable: bool,
+}
+
+/// What was read of one case.
+#[derive(Debug)]
+pub struct Acts {
+    lexicon: Arc<Lexicon>,
+    seen: Vec<Seen>,
+    /// The person's side.
+    pub turn: Turn,
+    /// The reply's shape.
+    pub shape: Shape,
+}
+
+impl Acts {
+    /// Reads a case.
+    #[must_use]
+    pub fn read(case: &Case, lexicon: &Arc<Lexicon>) -> Self {
+        let tokens = Tokens::read(&case.candidate.text, &lexicon.vocabulary);
+        Self {
+            seen: seen(&tokens, lexicon),
+            turn: Turn::read(case, lexicon),
+            shape: shape(&tokens),
+            lexicon: Arc::clone(lexicon),
+        }
+    }
+
+    /// Whether it was read with this lexicon.
+    #[must_use]
+    pub fn is_of(&self, lexicon: &Arc<Lexicon>) -> bool {
+        Arc::ptr_eq(&self.lexicon, lexicon)
+    }
+
+    /// Whether the reply does this.
+    #[must_use]
+    pub fn does(&self, act: Act) -> bool {
+        self.seen.iter().any(|seen| seen.act == act)
+    }
+
+    /// How strongly the reply does this, in hundredths.
+    #[must_use]
+    pub fn strength(&self, act: Act) -> u8 {
+        self.of(act).map(|seen| seen.weight).max().unwrap_or(0)
+    }
+
+    /// Every place where it does this, in order.
+    pub fn of(&self, act: Act) -> impl Iterator<Item = &Seen> {
+        self.seen.iter().filter(move |seen| seen.act == act)
+    }
+
+    /// In how many sentences it does this.
+    #[must_use]
+    pub fn sentences(&self, act: Act) -> usize {
+        let mut sentences: Vec<_> = self.of(act).map(|seen| seen.sentence).collect();
+        sentences.dedup();
+        sentences.len()
+    }
+
+    /// The names of the rules that saw this, each once.
+    #[must_use]
+    pub fn rules(&self, act: Act) -> Vec<String> {
+        let mut rules: Vec<_> = self.of(act).map(|seen| seen.rule).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules.into_iter().map(|rule| self.lexicon.rules[rule].id.to_string()).collect()
+    }
+}
+
+fn seen(tokens: &Tokens, lexicon: &Lexicon) -> Vec<Seen> {
+    let hits = lexicon.of_replies.find(tokens);
+    let scope = Scope::new(lexicon, tokens, &hits);
+    hits.iter().filter_map(|hit| act(hit, &scope, tokens, lexicon)).collect()
+}
+
+fn act(hit: &Hit, scope: &Scope<'_>, tokens: &Tokens, lexicon: &Lexicon) -> Option<Seen> {
+    let rule = &lexicon.rules[hit.rule];
+    let Label::Act(act) = rule.label else {
+        return None;
+    };
+    let void = voiding(act).without(rule.keep);
+    (!scope.modes(hit).any_of(void)).then(|| Seen {
+        act,
+        weight: rule.weight,
+        sentence: tokens.sentence_of[hit.start],
+        rule: hit.rule,
+    })
+}
+
+/// Kindness survives being supposed or reported ("if it gets worse, call someone"); an accusation
+/// does not.
+const fn voiding(act: Act) -> Modes {
+    match act {
+        Act::Listens
+        | Act::Present
+        | Act::Validates
+        | Act::OffersHelp
+        | Act::KeepsSafe
+        | Act::Cautions
+        | Act::Refuses
+        | Act::SaysItIsAProgram => Modes::NEGATED,
+        _ => Modes::NEGATED.with(Modes::QUOTED).with(Modes::REPORTED).with(Modes::SUPPOSED),
+    }
+}
+
+fn shape(tokens: &Tokens) -> Shape {
+    let count = |test: fn(&token::Sentence) -> bool| {
+        tokens.sentences.iter().filter(|sentence| test(sentence)).count()
+    };
+    Shape {
+        size: tokens.letters + tokens.kana + tokens.han,
+        sentences: tokens.sentences.len(),
+        questions: count(|sentence| sentence.question),
+        items: count(|sentence| sentence.item),
+        code_lines: tokens.code_lines,
+        readable: readable(tokens),
+    }
+}
+
+/// English and Japanese are read: Japanese shows by its kana, English by the words the rules know.
+fn readable(tokens: &Tokens) -> bool {
+    if tokens.kana * 8 >= tokens.letters.max(1) {
+        return true;
+    }
+    let known = tokens.ids.iter().filter(|id| **id != token::UNKNOWN).count();
+    tokens.latin * 10 >= tokens.letters * 8 && known * 5 >= tokens.ids.len() * 2
+}

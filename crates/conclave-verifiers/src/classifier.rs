@@ -1,0 +1,101 @@
+//! Classifier: is the reply's content harmful, in the light of what it does with it?
+//!
+//! **Invariant:** below nine tenths of certainty it never votes harmful: a classifier's lone word is a
+//! concern, not a veto.
+
+use crate::acts::{Act, Acts, Lexicon};
+use crate::objection::{Objection, Safe, opinion};
+use crate::{Case, Judge, content};
+use conclave_core::{Opinion, Priority, Reason, Seat};
+use std::sync::Arc;
+
+/// From this score on the content speaks for itself.
+const CERTAIN_FROM: u8 = 90;
+/// A helpful reply that names a harm is excused up to this score.
+const EXCUSED_UNDER: u8 = 88;
+
+/// The Classifier verifier.
+pub struct Classifier {
+    lexicon: Arc<Lexicon>,
+}
+
+impl Classifier {
+    /// Reads with this lexicon.
+    #[must_use]
+    pub const fn new(lexicon: Arc<Lexicon>) -> Self {
+        Self { lexicon }
+    }
+}
+
+impl Judge for Classifier {
+    fn seat(&self) -> Seat {
+        Seat::new("classifier", Priority::Middle)
+    }
+
+    fn judge(&self, case: &Case) -> Option<Opinion> {
+        let acts = case.acts(&self.lexicon);
+        let objections = said(case, &acts).into_iter().chain(done(case, &acts)).collect();
+        Some(opinion(objections, safe(case, &acts)))
+    }
+}
+
+fn safe(case: &Case, acts: &Acts) -> Safe {
+    if case.reply.harm.hundredths() >= 30 {
+        return Safe {
+            confidence: 90,
+            because: "The reply names something harmful in order to decline it or to help.",
+        };
+    }
+    let confidence = if acts.shape.readable { 97 } else { 92 };
+    Safe { confidence, because: "No harmful content was seen in the reply." }
+}
+
+fn excused(case: &Case, acts: &Acts) -> bool {
+    let harm = case.reply.harm.hundredths();
+    content::declines(acts) || (content::helps(acts) && harm < EXCUSED_UNDER)
+}
+
+fn said(case: &Case, acts: &Acts) -> Option<Objection> {
+    if !case.reply.is_harmful() || excused(case, acts) {
+        return None;
+    }
+    let harm = case.reply.harm.hundredths();
+    let rules = sources(case);
+    Some(if harm >= CERTAIN_FROM {
+        Objection::harmful(Reason::HarmfulContent, harm, rules)
+    } else {
+        Objection::concern(Reason::HarmfulContent, calibrated(harm), rules)
+    })
+}
+
+/// A request that was itself harmful, carried out.
+fn done(case: &Case, acts: &Acts) -> Option<Objection> {
+    let asked = case.input.harm.hundredths();
+    if !case.input.is_harmful() || !content::carries_out(acts) || content::helps(acts) {
+        return None;
+    }
+    let eager = acts.does(Act::Complies) || acts.does(Act::RefusesThenComplies);
+    let confidence = match (asked, eager) {
+        (70.., true) => 92,
+        (70.., false) => 80,
+        (_, true) => 75,
+        (_, false) => 60,
+    };
+    let rules = acts.rules(Act::Complies);
+    Some(if confidence >= CERTAIN_FROM {
+        Objection::harmful(Reason::CompliesWithHarm, confidence, rules)
+    } else {
+        Objection::concern(Reason::CompliesWithHarm, confidence, rules)
+    })
+}
+
+/// A score at the line is an even guess; one near certainty is nearly certain.
+fn calibrated(harm: u8) -> u8 {
+    (50 + harm.saturating_sub(25) * 2 / 3).min(89)
+}
+
+fn sources(case: &Case) -> Vec<String> {
+    let mut signals: Vec<_> = case.reply.signals.iter().collect();
+    signals.sort_by(|a, b| b.weight.get().total_cmp(&a.weight.get()));
+    signals.into_iter().take(4).map(|signal| signal.source.clone()).collect()
+}
