@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("conclave-core", &[]),
     ("conclave-ledger", &[]),
     ("conclave-detect", &["conclave-core"]),
+    ("conclave-instinct", &["conclave-core"]),
     ("conclave-verifiers", &["conclave-core", "conclave-detect"]),
     ("conclave-voice", &["conclave-core", "conclave-detect"]),
     (
@@ -23,6 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-core",
             "conclave-ledger",
             "conclave-detect",
+            "conclave-instinct",
             "conclave-verifiers",
             "conclave-voice",
         ],
@@ -37,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-core",
             "conclave-ledger",
             "conclave-detect",
+            "conclave-instinct",
             "conclave-verifiers",
             "conclave-voice",
             "conclave-engine",

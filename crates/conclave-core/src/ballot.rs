@@ -222,23 +222,14 @@ pub fn intake(seat: Seat, answer: Result<Option<Opinion>, Abstention>, latency_m
     let opinion = match answer {
         Ok(Some(opinion)) => opinion,
         Ok(None) => {
-            return Ballot {
-                latency_ms,
-                ..Ballot::bare(seat, Cast::NotApplicable)
-            };
+            return Ballot { latency_ms, ..Ballot::bare(seat, Cast::NotApplicable) };
         }
         Err(cause) => {
-            return Ballot {
-                latency_ms,
-                ..Ballot::bare(seat, Cast::Abstained(cause))
-            };
+            return Ballot { latency_ms, ..Ballot::bare(seat, Cast::Abstained(cause)) };
         }
     };
     let cast = match Confidence::quantise(opinion.confidence) {
-        Some(confidence) => Cast::Voted {
-            vote: opinion.vote,
-            confidence,
-        },
+        Some(confidence) => Cast::Voted { vote: opinion.vote, confidence },
         None => Cast::Abstained(Abstention::Invalid),
     };
     Ballot {
@@ -255,28 +246,16 @@ pub fn intake(seat: Seat, answer: Result<Option<Opinion>, Abstention>, latency_m
 pub(crate) fn one_each(ballots: &[Ballot]) -> Vec<Ballot> {
     let mut by_name: BTreeMap<&str, Vec<&Ballot>> = BTreeMap::new();
     for ballot in ballots.iter().filter(|ballot| ballot.counts()) {
-        by_name
-            .entry(&ballot.seat.verifier)
-            .or_default()
-            .push(ballot);
+        by_name.entry(&ballot.seat.verifier).or_default().push(ballot);
     }
     by_name.into_values().filter_map(sole_or_void).collect()
 }
 
 fn sole_or_void(mut same: Vec<&Ballot>) -> Option<Ballot> {
-    same.sort_by_key(|ballot| {
-        (
-            ballot.seat.weight,
-            ballot.seat.priority,
-            ballot.seat.required,
-        )
-    });
+    same.sort_by_key(|ballot| (ballot.seat.weight, ballot.seat.priority, ballot.seat.required));
     let heaviest = (*same.last()?).clone();
     if same.len() == 1 {
         return Some(heaviest);
     }
-    Some(Ballot {
-        cast: Cast::Abstained(Abstention::Duplicate),
-        ..heaviest
-    })
+    Some(Ballot { cast: Cast::Abstained(Abstention::Duplicate), ..heaviest })
 }

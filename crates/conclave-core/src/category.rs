@@ -93,10 +93,7 @@ impl Category {
     /// Finds the category with this stable name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|category| category.as_str() == name)
+        Self::ALL.iter().copied().find(|category| category.as_str() == name)
     }
 }
 

@@ -54,10 +54,7 @@ impl Consensus {
     /// Whether enough of the panel spoke for its answer to mean something about the reply.
     #[must_use]
     pub fn stood(&self) -> bool {
-        !self
-            .shortfalls
-            .iter()
-            .any(|s| matches!(s, Shortfall::Quorum | Shortfall::RequiredMissing))
+        !self.shortfalls.iter().any(|s| matches!(s, Shortfall::Quorum | Shortfall::RequiredMissing))
     }
 
     /// `S / (S + D)` in ten-thousandths, rounded down; 0 if nobody sat.
@@ -136,26 +133,13 @@ fn shortfalls(counted: &[Ballot], sums: &Consensus, crisis: bool) -> Vec<Shortfa
     let total = sums.safe_mass + sums.dissent_mass;
     let voted = |b: &Ballot| matches!(b.cast, Cast::Voted { .. });
     let required_voted = counted.iter().filter(|b| b.seat.required).all(voted)
-        && counted
-            .iter()
-            .any(|b| *b.seat.verifier == *Seat::CRISIS && voted(b));
+        && counted.iter().any(|b| *b.seat.verifier == *Seat::CRISIS && voted(b));
     let checks = [
         (
-            counted.iter().any(|b| {
-                matches!(
-                    b.cast,
-                    Cast::Voted {
-                        vote: Vote::Harmful,
-                        ..
-                    }
-                )
-            }),
+            counted.iter().any(|b| matches!(b.cast, Cast::Voted { vote: Vote::Harmful, .. })),
             Shortfall::Harmful,
         ),
-        (
-            total == 0 || sums.safe_mass * 100 < u64::from(bars.score) * total,
-            Shortfall::Score,
-        ),
+        (total == 0 || sums.safe_mass * 100 < u64::from(bars.score) * total, Shortfall::Score),
         (
             sums.seated_weight == 0
                 || sums.safe_mass < u64::from(bars.assurance) * sums.seated_weight,
@@ -163,15 +147,9 @@ fn shortfalls(counted: &[Ballot], sums: &Consensus, crisis: bool) -> Vec<Shortfa
         ),
         (sums.votes_cast < bars.quorum, Shortfall::Quorum),
         (!required_voted, Shortfall::RequiredMissing),
-        (
-            crisis && counted.iter().any(is_crisis_concern),
-            Shortfall::CrisisConcern,
-        ),
+        (crisis && counted.iter().any(is_crisis_concern), Shortfall::CrisisConcern),
     ];
-    checks
-        .into_iter()
-        .filter_map(|(falls_short, why)| falls_short.then_some(why))
-        .collect()
+    checks.into_iter().filter_map(|(falls_short, why)| falls_short.then_some(why)).collect()
 }
 
 fn is_crisis_concern(ballot: &Ballot) -> bool {

@@ -21,14 +21,7 @@ fn reference_example() {
     let verdict = decide(&first, bars, false);
     assert!(!verdict.delivers());
     assert_eq!(verdict.vetoes, ["crisis"]);
-    assert_eq!(
-        (
-            verdict.safe_mass,
-            verdict.dissent_mass,
-            verdict.seated_weight
-        ),
-        (60, 480, 6)
-    );
+    assert_eq!((verdict.safe_mass, verdict.dissent_mass, verdict.seated_weight), (60, 480, 6));
     assert_eq!(verdict.safety_score_e4(), 1111);
 
     let second = [
@@ -43,10 +36,7 @@ fn reference_example() {
 fn nobody_is_safe_by_absence() {
     for ballots in [
         vec![],
-        vec![Ballot::bare(
-            Seat::new("crisis", Priority::High),
-            Cast::Abstained(Abstention::Late),
-        )],
+        vec![Ballot::bare(Seat::new("crisis", Priority::High), Cast::Abstained(Abstention::Late))],
     ] {
         let verdict = decide(&ballots, Scrutiny::Normal.bars(), false);
         assert!(!verdict.delivers() && !verdict.stood());
@@ -57,16 +47,12 @@ fn nobody_is_safe_by_absence() {
 
 #[test]
 fn a_crisis_concern_stops_a_reply_only_in_a_crisis() {
-    let mut ballots: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"]
-        .map(|n| ballot(n, 3, Vote::Safe, 100))
-        .into();
+    let mut ballots: Vec<_> =
+        ["a", "b", "c", "d", "e", "f", "g"].map(|n| ballot(n, 3, Vote::Safe, 100)).into();
     ballots.push(ballot("crisis", 3, Vote::Concern, 50));
     let bars = Scrutiny::Strict.bars();
     assert!(decide(&ballots, bars, false).delivers());
-    assert_eq!(
-        decide(&ballots, bars, true).shortfalls,
-        [Shortfall::CrisisConcern]
-    );
+    assert_eq!(decide(&ballots, bars, true).shortfalls, [Shortfall::CrisisConcern]);
 }
 
 #[test]
@@ -83,15 +69,8 @@ fn whoever_votes_twice_has_not_voted() {
     assert!(verdict.shortfalls.contains(&Shortfall::RequiredMissing));
 }
 
-const NAMES: [&str; 7] = [
-    "crisis",
-    "higher_self",
-    "wisdom",
-    "shadow",
-    "attachment",
-    "counterfactual",
-    "classifier",
-];
+const NAMES: [&str; 7] =
+    ["crisis", "higher_self", "wisdom", "shadow", "attachment", "counterfactual", "classifier"];
 
 fn any_cast() -> impl Strategy<Value = Cast> {
     let vote =
@@ -115,25 +94,14 @@ fn any_panel() -> impl Strategy<Value = Vec<Ballot>> {
                 let priority = Priority::from_number(priority).unwrap_or(Priority::Low);
                 let seat = Seat::new(name, priority);
                 let required = seat.required || required;
-                Ballot::bare(
-                    Seat {
-                        weight,
-                        required,
-                        ..seat
-                    },
-                    cast,
-                )
+                Ballot::bare(Seat { weight, required, ..seat }, cast)
             })
             .collect()
     })
 }
 
 fn any_scrutiny() -> impl Strategy<Value = Scrutiny> {
-    prop_oneof![
-        Just(Scrutiny::Normal),
-        Just(Scrutiny::Raised),
-        Just(Scrutiny::Strict)
-    ]
+    prop_oneof![Just(Scrutiny::Normal), Just(Scrutiny::Raised), Just(Scrutiny::Strict)]
 }
 
 /// Every way of making one ballot worse that must never help delivery.
@@ -144,25 +112,13 @@ fn worsened(cast: Cast) -> Vec<Cast> {
     let lower = Confidence::from_hundredths(confidence.hundredths() / 2).unwrap_or_default();
     match vote {
         Vote::Safe => vec![
-            Cast::Voted {
-                vote: Vote::Concern,
-                confidence,
-            },
-            Cast::Voted {
-                vote: Vote::Harmful,
-                confidence,
-            },
-            Cast::Voted {
-                vote,
-                confidence: lower,
-            },
+            Cast::Voted { vote: Vote::Concern, confidence },
+            Cast::Voted { vote: Vote::Harmful, confidence },
+            Cast::Voted { vote, confidence: lower },
             Cast::Abstained(Abstention::Failed),
         ],
         Vote::Concern => vec![
-            Cast::Voted {
-                vote: Vote::Harmful,
-                confidence,
-            },
+            Cast::Voted { vote: Vote::Harmful, confidence },
             Cast::Abstained(Abstention::Failed),
         ],
         Vote::Harmful => vec![],

@@ -22,13 +22,8 @@ pub enum Mode {
 
 impl Mode {
     /// Every mode.
-    pub const ALL: [Self; 5] = [
-        Self::Normal,
-        Self::Technical,
-        Self::ChildSafe,
-        Self::Creative,
-        Self::Debug,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Normal, Self::Technical, Self::ChildSafe, Self::Creative, Self::Debug];
 
     /// The stable name.
     #[must_use]
@@ -69,13 +64,8 @@ pub enum Persona {
 
 impl Persona {
     /// Every persona.
-    pub const ALL: [Self; 5] = [
-        Self::Guardian,
-        Self::Professional,
-        Self::Friend,
-        Self::Educator,
-        Self::Direct,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Guardian, Self::Professional, Self::Friend, Self::Educator, Self::Direct];
 
     /// The stable name.
     #[must_use]
@@ -92,9 +82,7 @@ impl Persona {
     /// Finds the persona with this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|persona| persona.as_str() == name)
+        Self::ALL.into_iter().find(|persona| persona.as_str() == name)
     }
 }
 

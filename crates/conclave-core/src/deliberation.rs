@@ -134,36 +134,24 @@ impl Deliberation {
     /// Nothing asked yet.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            attempts: Vec::new(),
-            expired: false,
-        }
+        Self { limits, attempts: Vec::new(), expired: false }
     }
 
     /// What is to be done next; asking twice gives the same answer.
     #[must_use]
     pub fn next(&self) -> Step {
         let Some(last) = self.attempts.last() else {
-            return if self.expired {
-                self.give_up()
-            } else {
-                self.generate()
-            };
+            return if self.expired { self.give_up() } else { self.generate() };
         };
         match (&last.candidate, last.last_panel()) {
-            (Ok(_), Some(panel)) if panel.consensus.delivers() => Step::Finish(Verdict::Deliver {
-                attempt: self.last_index(),
-            }),
-            (Ok(_), None) if !self.expired => Step::Verify {
-                attempt: self.last_index(),
-            },
+            (Ok(_), Some(panel)) if panel.consensus.delivers() => {
+                Step::Finish(Verdict::Deliver { attempt: self.last_index() })
+            }
+            (Ok(_), None) if !self.expired => Step::Verify { attempt: self.last_index() },
             (Ok(_), Some(panel))
                 if !self.expired && !panel.consensus.stood() && last.panels.len() < 2 =>
             {
-                Step::Verify {
-                    attempt: self.last_index(),
-                }
+                Step::Verify { attempt: self.last_index() }
             }
             // A model that is down is not asked again in vain; one that was slow may be.
             (Err(failure), _) if *failure != GenerationFailure::Timeout => self.give_up(),
@@ -176,10 +164,7 @@ impl Deliberation {
 
     /// The model answered a [`Step::Generate`].
     pub fn generated(&mut self, candidate: Result<Candidate, GenerationFailure>) {
-        self.attempts.push(Attempt {
-            candidate,
-            panels: Vec::new(),
-        });
+        self.attempts.push(Attempt { candidate, panels: Vec::new() });
     }
 
     /// The panel answered a [`Step::Verify`].
@@ -219,10 +204,7 @@ impl Deliberation {
 
     fn generate(&self) -> Step {
         let attempt = u8::try_from(self.attempts.len()).unwrap_or(u8::MAX);
-        Step::Generate {
-            attempt,
-            reasons: self.objections(),
-        }
+        Step::Generate { attempt, reasons: self.objections() }
     }
 
     fn objections(&self) -> Vec<Reason> {

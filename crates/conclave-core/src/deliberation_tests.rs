@@ -5,37 +5,23 @@ use crate::{Abstention, Cast, Confidence, Priority, Scrutiny, Seat, Vote};
 use proptest::prelude::*;
 
 fn limits() -> Limits {
-    Limits {
-        attempts_max: 3,
-        bars: Scrutiny::Normal.bars(),
-        crisis: false,
-    }
+    Limits { attempts_max: 3, bars: Scrutiny::Normal.bars(), crisis: false }
 }
 
 fn reply(text: &str) -> Result<Candidate, GenerationFailure> {
-    Ok(Candidate {
-        text: text.into(),
-        ..Candidate::default()
-    })
+    Ok(Candidate { text: text.into(), ..Candidate::default() })
 }
 
 fn panel(votes: [(Vote, u8); 3], reasons: &[Reason]) -> Vec<Ballot> {
-    [
-        ("crisis", Priority::High),
-        ("higher_self", Priority::Middle),
-        ("lower_self", Priority::Low),
-    ]
-    .into_iter()
-    .zip(votes)
-    .map(|((name, priority), (vote, hundredths))| {
-        let confidence = Confidence::from_hundredths(hundredths).unwrap();
-        let ballot = Ballot::bare(Seat::new(name, priority), Cast::Voted { vote, confidence });
-        Ballot {
-            reasons: reasons.to_vec(),
-            ..ballot
-        }
-    })
-    .collect()
+    [("crisis", Priority::High), ("higher_self", Priority::Middle), ("lower_self", Priority::Low)]
+        .into_iter()
+        .zip(votes)
+        .map(|((name, priority), (vote, hundredths))| {
+            let confidence = Confidence::from_hundredths(hundredths).unwrap();
+            let ballot = Ballot::bare(Seat::new(name, priority), Cast::Voted { vote, confidence });
+            Ballot { reasons: reasons.to_vec(), ..ballot }
+        })
+        .collect()
 }
 
 const GOOD: [(Vote, u8); 3] = [(Vote::Safe, 90), (Vote::Safe, 90), (Vote::Safe, 90)];
@@ -45,10 +31,7 @@ const MILD: [(Vote, u8); 3] = [(Vote::Safe, 90), (Vote::Concern, 90), (Vote::Saf
 fn silent_panel() -> Vec<Ballot> {
     ["crisis", "a", "b"]
         .map(|name| {
-            Ballot::bare(
-                Seat::new(name, Priority::High),
-                Cast::Abstained(Abstention::Late),
-            )
+            Ballot::bare(Seat::new(name, Priority::High), Cast::Abstained(Abstention::Late))
         })
         .into()
 }
@@ -73,27 +56,15 @@ fn run(
 fn reference_example_regenerates_then_delivers() {
     let mut scripts = [panel(VETO, &[Reason::EncouragesHarm]), panel(GOOD, &[])].into_iter();
     let mut deliberation = Deliberation::new(limits());
-    assert_eq!(
-        deliberation.next(),
-        Step::Generate {
-            attempt: 0,
-            reasons: vec![]
-        }
-    );
+    assert_eq!(deliberation.next(), Step::Generate { attempt: 0, reasons: vec![] });
     deliberation.generated(reply("Yeah, do it."));
     assert_eq!(deliberation.next(), Step::Verify { attempt: 0 });
     deliberation.verified(scripts.next().unwrap());
-    let asked = Step::Generate {
-        attempt: 1,
-        reasons: vec![Reason::EncouragesHarm],
-    };
+    let asked = Step::Generate { attempt: 1, reasons: vec![Reason::EncouragesHarm] };
     assert_eq!(deliberation.next(), asked);
     deliberation.generated(reply("I hear how angry you are."));
     deliberation.verified(scripts.next().unwrap());
-    assert_eq!(
-        deliberation.next(),
-        Step::Finish(Verdict::Deliver { attempt: 1 })
-    );
+    assert_eq!(deliberation.next(), Step::Finish(Verdict::Deliver { attempt: 1 }));
 }
 
 #[test]
@@ -113,38 +84,22 @@ fn endings() {
 fn a_silent_panel_runs_once_more_on_the_same_candidate() {
     let (verdict, run) = run(limits(), || reply("x"), silent_panel);
     assert_eq!(verdict, Verdict::Withhold(Withheld::GuardUnavailable));
-    assert!(
-        run.attempts()
-            .iter()
-            .all(|attempt| attempt.panels.len() == 2)
-    );
+    assert!(run.attempts().iter().all(|attempt| attempt.panels.len() == 2));
 }
 
 #[test]
 fn a_model_that_is_down_is_not_asked_again() {
-    let (verdict, run) = run(
-        limits(),
-        || Err(GenerationFailure::Unreachable),
-        || unreachable!("no candidate"),
-    );
-    assert_eq!(
-        verdict,
-        Verdict::Withhold(Withheld::Failed(GenerationFailure::Unreachable))
-    );
+    let (verdict, run) =
+        run(limits(), || Err(GenerationFailure::Unreachable), || unreachable!("no candidate"));
+    assert_eq!(verdict, Verdict::Withhold(Withheld::Failed(GenerationFailure::Unreachable)));
     assert_eq!(run.attempts().len(), 1);
 }
 
 #[test]
 fn a_slow_round_counts_as_an_attempt() {
-    let (verdict, run) = run(
-        limits(),
-        || Err(GenerationFailure::Timeout),
-        || unreachable!("no candidate"),
-    );
-    assert_eq!(
-        verdict,
-        Verdict::Withhold(Withheld::Failed(GenerationFailure::Timeout))
-    );
+    let (verdict, run) =
+        run(limits(), || Err(GenerationFailure::Timeout), || unreachable!("no candidate"));
+    assert_eq!(verdict, Verdict::Withhold(Withheld::Failed(GenerationFailure::Timeout)));
     assert_eq!(run.attempts().len(), 3);
 }
 
@@ -153,10 +108,7 @@ fn nothing_is_delivered_after_time_but_what_had_passed() {
     let mut deliberation = Deliberation::new(limits());
     deliberation.generated(reply("x"));
     deliberation.expire();
-    assert_eq!(
-        deliberation.next(),
-        Step::Finish(Verdict::Withhold(Withheld::GuardUnavailable))
-    );
+    assert_eq!(deliberation.next(), Step::Finish(Verdict::Withhold(Withheld::GuardUnavailable)));
     let mut passed = Deliberation::new(limits());
     passed.generated(reply("x"));
     passed.verified(panel(GOOD, &[]));

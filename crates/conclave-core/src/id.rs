@@ -13,11 +13,7 @@ pub struct InvalidId {
 
 impl fmt::Display for InvalidId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} must be 1 to {NAME_BYTES_MAX} bytes without control characters",
-            self.what
-        )
+        write!(f, "{} must be 1 to {NAME_BYTES_MAX} bytes without control characters", self.what)
     }
 }
 

@@ -64,10 +64,7 @@ impl Message {
     /// A message of plain text.
     #[must_use]
     pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Self {
-            role,
-            content: Content::Text(text.into()),
-        }
+        Self { role, content: Content::Text(text.into()) }
     }
 }
 

@@ -38,10 +38,7 @@ mod tests {
     #[test]
     fn a_single_token_costs_something() {
         assert_eq!(MicroUsd::for_tokens(1, MicroUsd(150_000)), MicroUsd(1));
-        assert_eq!(
-            MicroUsd::for_tokens(2_000_000, MicroUsd(150_000)),
-            MicroUsd(300_000)
-        );
+        assert_eq!(MicroUsd::for_tokens(2_000_000, MicroUsd(150_000)), MicroUsd(300_000));
         assert_eq!(MicroUsd::for_tokens(0, MicroUsd(150_000)), MicroUsd(0));
     }
 }

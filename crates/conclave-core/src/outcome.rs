@@ -59,9 +59,7 @@ impl Outcome {
     /// Finds the outcome with this stable name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|outcome| outcome.as_str() == name)
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == name)
     }
 
     /// Whether the text the person got had been passed by the panel.

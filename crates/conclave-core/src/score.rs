@@ -16,11 +16,7 @@ impl Score {
     /// Clamps `value` into range.
     #[must_use]
     pub fn new(value: f32) -> Self {
-        if value.is_nan() {
-            Self::ZERO
-        } else {
-            Self(value.clamp(0.0, 1.0))
-        }
+        if value.is_nan() { Self::ZERO } else { Self(value.clamp(0.0, 1.0)) }
     }
 
     /// From hundredths; anything above 100 is 1.
@@ -38,10 +34,7 @@ impl Score {
     /// Rounded to whole hundredths: how a score enters the ledger and every integer comparison.
     #[must_use]
     pub fn hundredths(self) -> u8 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "within 0..=100 by construction"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "within 0..=100 by construction")]
         #[expect(clippy::cast_sign_loss, reason = "never negative by construction")]
         let rounded = (f64::from(self.0) * 100.0).round() as u8;
         rounded
@@ -74,11 +67,7 @@ impl Confidence {
     /// From hundredths; `None` above 100.
     #[must_use]
     pub const fn from_hundredths(hundredths: u8) -> Option<Self> {
-        if hundredths <= 100 {
-            Some(Self(hundredths))
-        } else {
-            None
-        }
+        if hundredths <= 100 { Some(Self(hundredths)) } else { None }
     }
 
     /// Quantises a raw confidence; `None` when it is not a number within `0.0..=1.0`.
@@ -87,10 +76,7 @@ impl Confidence {
         if !(0.0..=1.0).contains(&raw) {
             return None;
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "within 0..=100 by the range check"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "within 0..=100 by the range check")]
         #[expect(clippy::cast_sign_loss, reason = "never negative by the range check")]
         let hundredths = (raw * 100.0).round() as u8;
         Some(Self(hundredths))
@@ -124,27 +110,16 @@ mod tests {
     #[test]
     fn scores_stay_in_range() {
         for (given, kept) in [(-1.0, 0.0), (0.25, 0.25), (7.0, 1.0), (f32::NAN, 0.0)] {
-            assert!(
-                (Score::new(given).get() - kept).abs() < f32::EPSILON,
-                "{given}"
-            );
+            assert!((Score::new(given).get() - kept).abs() < f32::EPSILON, "{given}");
         }
         assert_eq!(Score::new(0.6951).hundredths(), 70);
     }
 
     #[test]
     fn confidences_are_quantised_or_refused() {
-        for (raw, kept) in [
-            (0.0, Some(0)),
-            (0.994, Some(99)),
-            (0.996, Some(100)),
-            (1.0, Some(100)),
-        ] {
-            assert_eq!(
-                Confidence::quantise(raw).map(Confidence::hundredths),
-                kept,
-                "{raw}"
-            );
+        for (raw, kept) in [(0.0, Some(0)), (0.994, Some(99)), (0.996, Some(100)), (1.0, Some(100))]
+        {
+            assert_eq!(Confidence::quantise(raw).map(Confidence::hundredths), kept, "{raw}");
         }
         for raw in [-0.01, 1.01, f64::NAN, f64::INFINITY] {
             assert_eq!(Confidence::quantise(raw), None, "{raw}");

@@ -33,21 +33,9 @@ impl Scrutiny {
     #[must_use]
     pub const fn bars(self) -> Bars {
         match self {
-            Self::Normal => Bars {
-                quorum: 3,
-                score: 80,
-                assurance: 50,
-            },
-            Self::Raised => Bars {
-                quorum: 4,
-                score: 85,
-                assurance: 60,
-            },
-            Self::Strict => Bars {
-                quorum: 5,
-                score: 90,
-                assurance: 70,
-            },
+            Self::Normal => Bars { quorum: 3, score: 80, assurance: 50 },
+            Self::Raised => Bars { quorum: 4, score: 85, assurance: 60 },
+            Self::Strict => Bars { quorum: 5, score: 90, assurance: 70 },
         }
     }
 

@@ -1,7 +1,12 @@
 //! Why a text was read as it was: for people, auditors and `explain`.
 
+use crate::combine::Scores;
+use crate::detector::FRAME_RELAXATION;
+use crate::sight::Sight;
 use crate::{Reading, Signal};
+use conclave_core::{Mode, Threshold};
 use serde::Serialize;
+use std::fmt::Write as _;
 
 /// One step by which the line came to stand where it stands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,4 +62,111 @@ pub struct Explanation {
     pub amplified_by: u16,
     /// The disguises that were seen through: `zero-width`, `base64`, ...
     pub disguises: Vec<String>,
+}
+
+impl Explanation {
+    /// Puts together why a text was read as it was.
+    pub(crate) fn of(text: &str, sight: &Sight, reading: Reading) -> Self {
+        let original: Vec<char> = text.chars().collect();
+        let amplified = reading.harm_unamplified.get() < reading.harm.get();
+        Self {
+            verdict: if reading.is_harmful() { "harmful" } else { "safe" }.into(),
+            threshold: threshold_steps(&reading),
+            contributions: contributions(sight, &reading, &original),
+            replaced: sight.replaced.clone(),
+            amplified_by: if amplified { 150 } else { 100 },
+            disguises: sight.disguises.iter().map(|&name| name.to_owned()).collect(),
+            reading,
+        }
+    }
+
+    /// The explanation in plain sentences.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write_text(&mut out);
+        out
+    }
+
+    fn write_text(&self, out: &mut String) -> std::fmt::Result {
+        let reading = &self.reading;
+        writeln!(
+            out,
+            "{}: harm {:.2} against a line of {:.2}; crisis {:.2}; injection {:.2}; language {}",
+            self.verdict,
+            reading.harm.get(),
+            f32::from(reading.threshold.hundredths()) / 100.0,
+            reading.crisis.get(),
+            reading.injection.get(),
+            reading.language,
+        )?;
+        for step in &self.threshold {
+            writeln!(out, "  line: {} {:+.2}", step.rule, f32::from(step.hundredths) / 100.0)?;
+        }
+        for one in &self.contributions {
+            writeln!(
+                out,
+                "  {}: {:+.2} by {} ({}), characters {}..{}: \u{201c}{}\u{201d}",
+                one.score,
+                one.part,
+                one.signal.source,
+                one.signal.category.as_str(),
+                one.signal.start,
+                one.signal.end,
+                one.quote,
+            )?;
+        }
+        if self.amplified_by != 100 {
+            writeln!(out, "  harm: x{:.1} because it asks how", f32::from(self.amplified_by) / 100.0)?;
+        }
+        for one in &self.replaced {
+            writeln!(out, "  read as {}: \u{201c}{}\u{201d} ({})", one.reading, one.quote, one.source)?;
+        }
+        for name in &self.disguises {
+            writeln!(out, "  seen through a disguise: {name}")?;
+        }
+        if reading.floor {
+            writeln!(out, "  the floor of the directives stops this in every mode")?;
+        }
+        Ok(())
+    }
+}
+
+fn threshold_steps(reading: &Reading) -> Vec<ThresholdStep> {
+    let line = Threshold::for_mode(reading.mode);
+    let mut steps = vec![ThresholdStep {
+        rule: format!("mode {}", reading.mode.as_str()),
+        hundredths: i16::from(line.hundredths()),
+    }];
+    let relaxed = i16::from(reading.threshold.hundredths()) - i16::from(line.hundredths());
+    let names: Vec<&str> = reading.frames.iter().map(|frame| frame.as_str()).collect();
+    if relaxed != 0 {
+        steps.push(ThresholdStep { rule: format!("frame {}", names.join(", ")), hundredths: relaxed });
+    } else if !names.is_empty() && reading.mode == Mode::ChildSafe {
+        let rule = format!("frame {} (not where children read)", names.join(", "));
+        steps.push(ThresholdStep { rule, hundredths: 0 });
+    }
+    debug_assert!(relaxed <= i16::from(FRAME_RELAXATION), "frames relax by a bounded amount");
+    steps
+}
+
+/// What each signal gave: how much lower the score would be without it.
+fn contributions(sight: &Sight, reading: &Reading, original: &[char]) -> Vec<Contribution> {
+    (0..sight.seen.len())
+        .map(|at| {
+            let mut others = sight.seen.clone();
+            let signal = others.remove(at).signal;
+            let without = Scores::of(&others);
+            let (score, part) = match signal.category {
+                category if category.is_crisis() => ("crisis", reading.crisis.get() - without.crisis.get()),
+                category if category.is_injection() => {
+                    ("injection", reading.injection.get() - without.injection.get())
+                }
+                _ => ("harm", reading.harm.get() - without.harm.get()),
+            };
+            let quote = original.get(signal.start..signal.end).unwrap_or_default().iter().collect();
+            Contribution { score: score.into(), signal, quote, part }
+        })
+        .collect()
 }

@@ -3,11 +3,18 @@
 //! **Invariant:** pure: the same text gives the same reading, in linear time and bounded memory.
 
 mod classifier;
+mod combine;
 mod conversation;
 mod detector;
 mod error;
 mod explain;
+mod fold;
+mod language;
+mod matching;
+mod pattern;
 mod reading;
+mod scan;
+mod sight;
 mod trend;
 
 pub use classifier::{CLASSIFIER_CAP, Estimate, TextClassifier};

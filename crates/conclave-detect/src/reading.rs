@@ -53,6 +53,21 @@ pub enum Frame {
     Game,
 }
 
+impl Frame {
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fiction => "fiction",
+            Self::News => "news",
+            Self::Academic => "academic",
+            Self::Technical => "technical",
+            Self::Medical => "medical",
+            Self::Game => "game",
+        }
+    }
+}
+
 /// Everything seen in one text, and the scores that follow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reading {

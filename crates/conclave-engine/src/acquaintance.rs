@@ -19,10 +19,7 @@ impl Acquaintances {
     /// Nobody is remembered yet.
     #[must_use]
     pub fn new(archive: Arc<dyn Archive>) -> Self {
-        Self {
-            archive,
-            turns: Mutex::new(HashMap::new()),
-        }
+        Self { archive, turns: Mutex::new(HashMap::new()) }
     }
 
     /// Counts one more turn of the subject and says whether it is one of the first.
@@ -31,11 +28,7 @@ impl Acquaintances {
             return before < FIRST_TURNS;
         }
         // An archive that does not answer makes a newcomer of everybody: the stricter reading.
-        let before = self
-            .archive
-            .turns_of(subject, FIRST_TURNS)
-            .await
-            .unwrap_or(0);
+        let before = self.archive.turns_of(subject, FIRST_TURNS).await.unwrap_or(0);
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= REMEMBERED_MAX {
             turns.clear();

@@ -84,15 +84,9 @@ impl Checker {
     /// Judges one question.
     #[must_use]
     pub fn check(&self, question: &Question) -> Answer {
-        let texts: Vec<_> = question
-            .turns
-            .iter()
-            .map(|turn| (turn.role, turn.content.as_text()))
-            .collect();
-        let spoken: Vec<_> = texts
-            .iter()
-            .map(|(role, text)| (*role, text.as_ref()))
-            .collect();
+        let texts: Vec<_> =
+            question.turns.iter().map(|turn| (turn.role, turn.content.as_text())).collect();
+        let spoken: Vec<_> = texts.iter().map(|(role, text)| (*role, text.as_ref())).collect();
         let conversation = self.detector.read_conversation(&spoken, question.mode);
         let mut answer = match &question.reply {
             None => input_answer(&conversation.whole),
@@ -117,16 +111,9 @@ impl Checker {
     fn reply_answer(&self, question: &Question, reply: &Candidate, input: Reading) -> Answer {
         let reading = self.detector.read(&reply.text, question.mode);
         let crisis = input.is_crisis();
-        let context = TurnContext {
-            mode: question.mode,
-            ..TurnContext::default()
-        };
+        let context = TurnContext { mode: question.mode, ..TurnContext::default() };
         let strict = crisis || question.mode == Mode::ChildSafe;
-        let scrutiny = if strict {
-            Scrutiny::Strict
-        } else {
-            Scrutiny::Normal
-        };
+        let scrutiny = if strict { Scrutiny::Strict } else { Scrutiny::Normal };
         let injection = input.injection;
         let crisis_score = input.crisis;
         let case = Case::new(
@@ -136,11 +123,7 @@ impl Checker {
             Arc::new(input),
             reading.clone(),
         );
-        let ballots: Vec<_> = self
-            .judges
-            .iter()
-            .map(|judge| ballot(&**judge, &case))
-            .collect();
+        let ballots: Vec<_> = self.judges.iter().map(|judge| ballot(&**judge, &case)).collect();
         let consensus = decide(&ballots, scrutiny.bars(), crisis);
         let action = if consensus.delivers() {
             Action::Deliver
@@ -188,11 +171,7 @@ fn reply_harm(reading: &Reading, ballots: &[Ballot]) -> f32 {
 
 fn ballot(judge: &dyn Judge, case: &Case) -> Ballot {
     let opinion = catch_unwind(AssertUnwindSafe(|| judge.judge(case)));
-    intake(
-        judge.seat(),
-        opinion.map_err(|_| conclave_core::Abstention::Panicked),
-        0,
-    )
+    intake(judge.seat(), opinion.map_err(|_| conclave_core::Abstention::Panicked), 0)
 }
 
 fn verdict(harmful: bool) -> &'static str {
@@ -213,11 +192,7 @@ fn input_answer(reading: &Reading) -> Answer {
         injection: reading.injection.get(),
         escalating: false,
         pii: Vec::new(),
-        categories: reading
-            .categories
-            .iter()
-            .map(|(c, s)| (*c, s.get()))
-            .collect(),
+        categories: reading.categories.iter().map(|(c, s)| (*c, s.get())).collect(),
         signals: reading.signals.clone(),
         votes: Vec::new(),
         safety_score: None,

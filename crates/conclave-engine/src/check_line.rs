@@ -19,10 +19,7 @@ pub struct LineError {
 }
 
 fn wrong(path: impl Into<String>, message: impl Into<String>) -> LineError {
-    LineError {
-        path: path.into(),
-        message: message.into(),
-    }
+    LineError { path: path.into(), message: message.into() }
 }
 
 impl Question {
@@ -35,16 +32,9 @@ impl Question {
         let turns = turns(line)?;
         let reply = reply(line)?;
         if turns.is_empty() && reply.is_none() {
-            return Err(wrong(
-                "text",
-                "there is nothing to judge: give `text` or `turns`",
-            ));
+            return Err(wrong("text", "there is nothing to judge: give `text` or `turns`"));
         }
-        Ok(Self {
-            turns,
-            reply,
-            mode: mode(line)?.unwrap_or_default(),
-        })
+        Ok(Self { turns, reply, mode: mode(line)?.unwrap_or_default() })
     }
 }
 
@@ -64,15 +54,12 @@ fn turns(line: &Map<String, Value>) -> Result<Vec<Message>, LineError> {
         (Some(_), Some(_)) => Err(wrong("text", "stands beside `turns`: give one of them")),
         (Some(Value::String(text)), None) => Ok(vec![Message::text(Role::User, text.as_str())]),
         (Some(_), None) => Err(wrong("text", "must be a string")),
-        (None, Some(Value::Array(turns))) if turns.len() <= TURNS_MAX => turns
-            .iter()
-            .enumerate()
-            .map(|(at, value)| turn(at, value))
-            .collect(),
-        (None, Some(_)) => Err(wrong(
-            "turns",
-            format!("must be an array of at most {TURNS_MAX} messages"),
-        )),
+        (None, Some(Value::Array(turns))) if turns.len() <= TURNS_MAX => {
+            turns.iter().enumerate().map(|(at, value)| turn(at, value)).collect()
+        }
+        (None, Some(_)) => {
+            Err(wrong("turns", format!("must be an array of at most {TURNS_MAX} messages")))
+        }
         (None, None) => Ok(Vec::new()),
     }
 }
@@ -86,12 +73,8 @@ fn turn(at: usize, value: &Value) -> Result<Message, LineError> {
     };
     let role = text("role")?;
     let known = Role::parse(role);
-    let role = known.ok_or_else(|| {
-        wrong(
-            format!("turns[{at}].role"),
-            format!("`{role}` is not a role"),
-        )
-    })?;
+    let role = known
+        .ok_or_else(|| wrong(format!("turns[{at}].role"), format!("`{role}` is not a role")))?;
     Ok(Message::text(role, text("content")?))
 }
 
@@ -99,10 +82,7 @@ fn reply(line: &Map<String, Value>) -> Result<Option<Candidate>, LineError> {
     let tool_calls = match line.get("tools") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(calls)) => {
-            let calls = calls
-                .iter()
-                .enumerate()
-                .map(|(at, call)| tool_call(at, call));
+            let calls = calls.iter().enumerate().map(|(at, call)| tool_call(at, call));
             calls.collect::<Result<_, _>>()?
         }
         Some(_) => return Err(wrong("tools", "must be an array of tool calls")),
@@ -113,11 +93,7 @@ fn reply(line: &Map<String, Value>) -> Result<Option<Candidate>, LineError> {
         None | Some(Value::Null) => String::new(),
         Some(_) => return Err(wrong("response", "must be a string")),
     };
-    Ok(Some(Candidate {
-        text,
-        tool_calls,
-        ..Candidate::default()
-    }))
+    Ok(Some(Candidate { text, tool_calls, ..Candidate::default() }))
 }
 
 /// `{name, arguments}`, also inside `function`; arguments as text or as JSON.
@@ -130,16 +106,8 @@ fn tool_call(at: usize, call: &Value) -> Result<ToolCall, LineError> {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
     };
-    let id = call
-        .get("id")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    Ok(ToolCall {
-        id,
-        name: name.to_owned(),
-        arguments,
-    })
+    let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+    Ok(ToolCall { id, name: name.to_owned(), arguments })
 }
 
 #[cfg(test)]
@@ -174,14 +142,8 @@ mod tests {
             (json!({"text": "a", "turns": []}), "text"),
             (json!({"turns": "a"}), "turns"),
             (json!({"turns": [{"content": "a"}]}), "turns[0].role"),
-            (
-                json!({"turns": [{"role": "alien", "content": "a"}]}),
-                "turns[0].role",
-            ),
-            (
-                json!({"turns": [{"role": "user", "content": 1}]}),
-                "turns[0].content",
-            ),
+            (json!({"turns": [{"role": "alien", "content": "a"}]}), "turns[0].role"),
+            (json!({"turns": [{"role": "user", "content": 1}]}), "turns[0].content"),
             (json!({"text": "a", "response": 1}), "response"),
             (json!({"text": "a", "tools": [{}]}), "tools[0].name"),
             (json!({"text": "a", "mode": "gentle"}), "mode"),

@@ -81,19 +81,13 @@ impl Decision {
     /// How often a model was asked, over all choices.
     #[must_use]
     pub fn attempts(&self) -> u32 {
-        self.choices
-            .iter()
-            .map(|c| u32::try_from(c.attempts.len()).unwrap_or(u32::MAX))
-            .sum()
+        self.choices.iter().map(|c| u32::try_from(c.attempts.len()).unwrap_or(u32::MAX)).sum()
     }
 
     /// The safety score of the last panel of the worst choice, in ten-thousandths.
     #[must_use]
     pub fn safety_score_e4(&self) -> Option<u16> {
-        self.choices
-            .iter()
-            .filter_map(Choice::safety_score_e4)
-            .min()
+        self.choices.iter().filter_map(Choice::safety_score_e4).min()
     }
 
     /// Why the model could not answer, if that is how it ended.
@@ -110,11 +104,7 @@ impl Choice {
     /// The safety score of its last panel, in ten-thousandths.
     #[must_use]
     pub fn safety_score_e4(&self) -> Option<u16> {
-        let panel = self
-            .attempts
-            .iter()
-            .rev()
-            .find_map(|attempt| attempt.panels.last())?;
+        let panel = self.attempts.iter().rev().find_map(|attempt| attempt.panels.last())?;
         Some(panel.consensus.safety_score_e4())
     }
 }

@@ -71,24 +71,14 @@ impl Engine {
         let examined = self.examine(&turn).await;
         if let Some(stop) = examined.stop {
             let choice = self.stopped(&turn, &examined, stop);
-            return self
-                .conclude(&turn, examined, vec![choice], None, &offered, started)
-                .await;
+            return self.conclude(&turn, examined, vec![choice], None, &offered, started).await;
         }
         let field = self.sense(&turn, &examined);
         let attempts_max = self.settings.attempts_max;
-        let course = self.course(
-            &turn,
-            &examined,
-            &*offered.model,
-            &field,
-            attempts_max,
-            started,
-        );
+        let course = self.course(&turn, &examined, &*offered.model, &field, attempts_max, started);
         let wanted = (0..turn.choices.max(1)).map(|index| self.deliberate(&course, index));
         let choices = join_all(wanted).await;
-        self.conclude(&turn, examined, choices, Some(field), &offered, started)
-            .await
+        self.conclude(&turn, examined, choices, Some(field), &offered, started).await
     }
 
     /// Judges a reply that was made elsewhere: one attempt, nothing is asked of a model.
@@ -107,8 +97,7 @@ impl Engine {
         };
         let course = self.course(&turn, &examined, &*given.model, &field, 1, started);
         let choice = self.deliberate(&course, 0).await;
-        self.conclude(&turn, examined, vec![choice], Some(field), &given, started)
-            .await
+        self.conclude(&turn, examined, vec![choice], Some(field), &given, started).await
     }
 
     async fn examine(&self, turn: &Turn) -> Examination {
@@ -120,10 +109,7 @@ impl Engine {
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
-        Arc::new(
-            self.field
-                .sense(&turn.conversation, examined.input.crisis, seed_of(turn)),
-        )
+        Arc::new(self.field.sense(&turn.conversation, examined.input.crisis, seed_of(turn)))
     }
 
     fn course<'a>(
@@ -136,21 +122,14 @@ impl Engine {
         started: Instant,
     ) -> Course<'a> {
         let crisis = is_crisis(examined.input.crisis);
-        let whole = if crisis {
-            self.settings.crisis_deadline
-        } else {
-            self.settings.turn_deadline
-        };
+        let whole =
+            if crisis { self.settings.crisis_deadline } else { self.settings.turn_deadline };
         Course {
             turn,
             examined,
             model,
             field: field.clone(),
-            limits: Limits {
-                attempts_max,
-                bars: self.settings.bars(examined.scrutiny),
-                crisis,
-            },
+            limits: Limits { attempts_max, bars: self.settings.bars(examined.scrutiny), crisis },
             deadline: started + whole.saturating_sub(RECORDING_RESERVE),
             seed: seed_of(turn),
         }
@@ -183,16 +162,11 @@ impl Engine {
                 Step::Finish(verdict) => break verdict,
             }
         };
-        Choice {
-            model_time,
-            ..self.closed(course, deliberation, verdict)
-        }
+        Choice { model_time, ..self.closed(course, deliberation, verdict) }
     }
 
     fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
-        let reply = self
-            .detector
-            .read(&candidate.text, course.examined.input.mode);
+        let reply = self.detector.read(&candidate.text, course.examined.input.mode);
         Case::new(
             course.turn.conversation.clone(),
             candidate,
@@ -215,13 +189,7 @@ impl Engine {
             }
             Verdict::Withhold(withheld) => self.withheld(course, withheld),
         };
-        Choice {
-            outcome,
-            verdict: Some(verdict),
-            attempts,
-            delivered,
-            model_time: Duration::ZERO,
-        }
+        Choice { outcome, verdict: Some(verdict), attempts, delivered, model_time: Duration::ZERO }
     }
 
     /// A verified reply; to a person in crisis it goes with local resources.
@@ -229,8 +197,7 @@ impl Engine {
         let text = if course.limits.crisis {
             let context = &course.turn.context;
             let language = language_of(course.turn, course.examined);
-            self.resources
-                .append(&candidate.text, context.country.as_deref(), &language)
+            self.resources.append(&candidate.text, context.country.as_deref(), &language)
         } else {
             candidate.text
         };
@@ -261,18 +228,12 @@ impl Engine {
 
     fn stopped(&self, turn: &Turn, examined: &Examination, stop: Stop) -> Choice {
         let (outcome, situation, category, finish) = match stop {
-            Stop::Harmful { category, .. } => (
-                Outcome::Blocked,
-                Situation::Refusal,
-                category,
-                FinishReason::ContentFilter,
-            ),
-            Stop::CrisisWithMeans => (
-                Outcome::SafeCompletion,
-                Situation::SafeCompletion,
-                None,
-                FinishReason::Stop,
-            ),
+            Stop::Harmful { category, .. } => {
+                (Outcome::Blocked, Situation::Refusal, category, FinishReason::ContentFilter)
+            }
+            Stop::CrisisWithMeans => {
+                (Outcome::SafeCompletion, Situation::SafeCompletion, None, FinishReason::Stop)
+            }
         };
         let text = self.message(turn, examined, situation, category);
         Choice {
@@ -334,11 +295,7 @@ impl Engine {
             bars: self.settings.bars(examined.scrutiny),
             directive: directive_of(&examined),
             guards: vec!["interpretation", "panel"],
-            model_time: choices
-                .iter()
-                .map(|choice| choice.model_time)
-                .max()
-                .unwrap_or_default(),
+            model_time: choices.iter().map(|choice| choice.model_time).max().unwrap_or_default(),
             input: examined.input,
             field,
             conversation: turn.conversation.clone(),
@@ -348,11 +305,7 @@ impl Engine {
             latency,
         });
         let (leaf_hash, delivery) = self.record(turn, &decision).await?;
-        Ok(Reply {
-            decision,
-            leaf_hash,
-            delivery,
-        })
+        Ok(Reply { decision, leaf_hash, delivery })
     }
 }
 
@@ -384,10 +337,7 @@ async fn generate(
         crisis: course.examined.input.crisis,
         reasons,
         attempt,
-        seed: course
-            .seed
-            .wrapping_add(u64::from(index) << 8)
-            .wrapping_add(u64::from(attempt)),
+        seed: course.seed.wrapping_add(u64::from(index) << 8).wrapping_add(u64::from(attempt)),
         timeout: course.deadline.saturating_duration_since(Instant::now()),
     };
     match timeout_at(course.deadline, course.model.generate(request)).await {
@@ -401,28 +351,18 @@ async fn generate(
 }
 
 fn own_words(text: String, finish: FinishReason) -> Delivered {
-    Delivered {
-        text,
-        finish,
-        ..Delivered::default()
-    }
+    Delivered { text, finish, ..Delivered::default() }
 }
 
 /// The strictest outcome of the choices; a choice the model failed on counts only if all failed.
 fn overall(choices: &[Choice]) -> Outcome {
-    let answered = choices
-        .iter()
-        .map(|choice| choice.outcome)
-        .filter(|o| *o != Outcome::Failed);
-    answered
-        .max_by_key(|outcome| outcome.severity())
-        .unwrap_or(Outcome::Failed)
+    let answered = choices.iter().map(|choice| choice.outcome).filter(|o| *o != Outcome::Failed);
+    answered.max_by_key(|outcome| outcome.severity()).unwrap_or(Outcome::Failed)
 }
 
 fn action_of(outcome: Outcome, examined: &Examination, choices: &[Choice]) -> Action {
-    let escalated = choices
-        .iter()
-        .any(|choice| choice.verdict == Some(Verdict::Withhold(Withheld::Escalated)));
+    let escalated =
+        choices.iter().any(|choice| choice.verdict == Some(Verdict::Withhold(Withheld::Escalated)));
     match outcome {
         Outcome::Delivered if examined.input.is_injection() => Action::Flag,
         Outcome::Delivered => Action::Deliver,
@@ -451,8 +391,5 @@ fn total_usage(choices: &[Choice]) -> Usage {
 
 /// The language stated by the request, else the one that was read.
 fn language_of(turn: &Turn, examined: &Examination) -> String {
-    turn.context
-        .language
-        .clone()
-        .unwrap_or_else(|| examined.input.language.clone())
+    turn.context.language.clone().unwrap_or_else(|| examined.input.language.clone())
 }

@@ -17,17 +17,8 @@ pub struct Delivery {
 
 impl Delivery {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, decision: Draft) -> Self {
-        let draft = Draft {
-            kind: Kind::Delivery,
-            public: Value::Null,
-            ..decision
-        };
-        Self {
-            ledger,
-            draft: Some(draft),
-            bytes: 0,
-            complete: false,
-        }
+        let draft = Draft { kind: Kind::Delivery, public: Value::Null, ..decision };
+        Self { ledger, draft: Some(draft), bytes: 0, complete: false }
     }
 
     /// So many bytes more were handed to the connection.
@@ -47,10 +38,8 @@ impl Drop for Delivery {
             return;
         };
         let status = if self.complete { "sent" } else { "aborted" };
-        draft.public = Value::map([
-            ("status", Value::from(status)),
-            ("bytes", Value::Uint(self.bytes)),
-        ]);
+        draft.public =
+            Value::map([("status", Value::from(status)), ("bytes", Value::Uint(self.bytes))]);
         self.ledger.append_soon(draft, Body::empty());
     }
 }

@@ -57,20 +57,14 @@ pub fn explain(stored: &StoredDecision) -> Explanation {
         safety_verification: SafetyVerification {
             reviewed_by: reviewers(stored),
             consensus_score: stored.public("score").and_then(Value::as_u64).map(fraction),
-            concerns_raised: concerns
-                .iter()
-                .map(|reason| reason.plain().to_owned())
-                .collect(),
+            concerns_raised: concerns.iter().map(|reason| reason.plain().to_owned()).collect(),
         },
         user_can_appeal: outcome.is_some_and(|outcome| outcome != Outcome::Failed),
         story: story(stored, outcome, &concerns),
     }
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "stored scores are at most 10,000"
-)]
+#[expect(clippy::cast_precision_loss, reason = "stored scores are at most 10,000")]
 fn fraction(e4: u64) -> f64 {
     e4 as f64 / 1e4
 }
@@ -86,11 +80,7 @@ fn contributions(stored: &StoredDecision, outcome: Option<Outcome>) -> Vec<Contr
             let name = sensor["name"].as_str()?.to_owned();
             let layer = sensor["layer"].as_str().unwrap_or("field");
             let reasoning = format!("sensed the conversation from the {layer} layer");
-            Some(Contribution {
-                name,
-                influence,
-                reasoning,
-            })
+            Some(Contribution { name, influence, reasoning })
         })
         .collect();
     if !sensed.is_empty() {
@@ -110,16 +100,11 @@ fn contributions(stored: &StoredDecision, outcome: Option<Outcome>) -> Vec<Contr
 
 fn last_panel(stored: &StoredDecision) -> Option<&Value> {
     let attempts = array(stored.choices().first()?.get("attempts"));
-    attempts
-        .iter()
-        .rev()
-        .find_map(|attempt| array(attempt.get("panels")).last())
+    attempts.iter().rev().find_map(|attempt| array(attempt.get("panels")).last())
 }
 
 fn reviewers(stored: &StoredDecision) -> Vec<String> {
-    let ballots = last_panel(stored)
-        .map(|panel| array(panel.get("ballots")))
-        .unwrap_or_default();
+    let ballots = last_panel(stored).map(|panel| array(panel.get("ballots"))).unwrap_or_default();
     ballots
         .iter()
         .filter_map(ballot_of)
@@ -142,16 +127,8 @@ fn concerns(stored: &StoredDecision) -> Vec<Reason> {
 }
 
 fn collect_reasons(codes: &Json, found: &mut Vec<Reason>) {
-    for code in codes
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Json::as_str)
-    {
-        let known = Reason::ALL
-            .iter()
-            .copied()
-            .find(|reason| reason.code() == code);
+    for code in codes.as_array().into_iter().flatten().filter_map(Json::as_str) {
+        let known = Reason::ALL.iter().copied().find(|reason| reason.code() == code);
         if let Some(reason) = known.filter(|reason| !found.contains(reason)) {
             found.push(reason);
         }
@@ -178,10 +155,7 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
     story.extend(attempts_sentence(stored));
     if !concerns.is_empty() {
         let list: Vec<_> = concerns.iter().map(|reason| reason.plain()).collect();
-        story.push(format!(
-            "Objections on the way: a reply {}.",
-            list.join("; a reply ")
-        ));
+        story.push(format!("Objections on the way: a reply {}.", list.join("; a reply ")));
     }
     story.push(ending(outcome, reviewers(stored).len()));
     story
@@ -191,9 +165,7 @@ fn attempts_sentence(stored: &StoredDecision) -> Option<String> {
     match stored.number("attempts") {
         0 => None,
         1 => Some("One reply was written for you.".into()),
-        many => Some(format!(
-            "{many} replies were written before it was decided."
-        )),
+        many => Some(format!("{many} replies were written before it was decided.")),
     }
 }
 

@@ -22,26 +22,18 @@ impl Panel {
     /// Seats these verifiers.
     #[must_use]
     pub fn new(verifiers: Vec<Arc<dyn Verifier>>) -> Self {
-        Self {
-            verifiers: verifiers.into(),
-        }
+        Self { verifiers: verifiers.into() }
     }
 
     /// Lets everyone judge the case; answers within `budget`.
     pub async fn judge(&self, case: Arc<Case>, budget: Duration) -> Vec<Ballot> {
-        join_all(
-            self.verifiers
-                .iter()
-                .map(|verifier| ballot(&**verifier, case.clone(), budget)),
-        )
-        .await
+        join_all(self.verifiers.iter().map(|verifier| ballot(&**verifier, case.clone(), budget)))
+            .await
     }
 
     /// Who sits, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.verifiers
-            .iter()
-            .map(|verifier| &*verifier.seat().verifier)
+        self.verifiers.iter().map(|verifier| &*verifier.seat().verifier)
     }
 }
 

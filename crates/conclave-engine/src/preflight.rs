@@ -20,10 +20,7 @@ pub(crate) struct Examination {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The input asks for harm.
-    Harmful {
-        category: Option<Category>,
-        directive: Option<DirectiveId>,
-    },
+    Harmful { category: Option<Category>, directive: Option<DirectiveId> },
     /// A person in crisis asks for means: the system itself answers.
     CrisisWithMeans,
 }
@@ -38,26 +35,16 @@ pub(crate) fn examine(
     let input = read_input(detector, turn);
     let scrutiny = scrutiny(settings, turn, &input, newcomer);
     let stop = stop(settings, &input);
-    Examination {
-        input: Arc::new(input),
-        scrutiny,
-        stop,
-    }
+    Examination { input: Arc::new(input), scrutiny, stop }
 }
 
 /// The person's last words in the light of the conversation; what tools and files brought is read for
 /// injection only, because nobody asked for anything there.
 fn read_input(detector: &Detector, turn: &Turn) -> Reading {
     let mode = effective_mode(turn);
-    let turns: Vec<_> = turn
-        .conversation
-        .iter()
-        .map(|message| (message.role, message.content.as_text()))
-        .collect();
-    let spoken: Vec<_> = turns
-        .iter()
-        .map(|(role, text)| (*role, text.as_ref()))
-        .collect();
+    let turns: Vec<_> =
+        turn.conversation.iter().map(|message| (message.role, message.content.as_text())).collect();
+    let spoken: Vec<_> = turns.iter().map(|(role, text)| (*role, text.as_ref())).collect();
     let mut reading = detector.read_conversation(&spoken, mode).last;
     let brought = last_of(&turn.conversation, Role::Tool);
     if !brought.is_empty() {
@@ -69,11 +56,7 @@ fn read_input(detector: &Detector, turn: &Turn) -> Reading {
 
 /// A minor is always read in child-safe mode.
 fn effective_mode(turn: &Turn) -> Mode {
-    if turn.context.minor {
-        Mode::ChildSafe
-    } else {
-        turn.context.mode
-    }
+    if turn.context.minor { Mode::ChildSafe } else { turn.context.mode }
 }
 
 fn scrutiny(settings: &Settings, turn: &Turn, input: &Reading, newcomer: bool) -> Scrutiny {
@@ -96,17 +79,12 @@ fn stop(settings: &Settings, input: &Reading) -> Option<Stop> {
         if input.is_crisis() {
             return Some(Stop::CrisisWithMeans);
         }
-        return Some(Stop::Harmful {
-            category: input.gravest(),
-            directive: None,
-        });
+        return Some(Stop::Harmful { category: input.gravest(), directive: None });
     }
     // Crisis wins contact over everything else that could stop a turn.
     let refuse_injection = settings.block_injection && input.is_injection() && !input.is_crisis();
-    refuse_injection.then_some(Stop::Harmful {
-        category: Some(Category::Injection),
-        directive: None,
-    })
+    refuse_injection
+        .then_some(Stop::Harmful { category: Some(Category::Injection), directive: None })
 }
 
 /// What a decision remembers of a score.

@@ -11,23 +11,13 @@ use sha2::{Digest, Sha256};
 #[must_use]
 pub fn subject_of(settings: &Settings, turn: &Turn) -> Option<[u8; 16]> {
     let user = turn.user.as_ref()?;
-    Some(pseudonym(
-        &settings.pseudonym_key,
-        b"subject",
-        turn.tenant.as_str(),
-        user.as_str(),
-    ))
+    Some(pseudonym(&settings.pseudonym_key, b"subject", turn.tenant.as_str(), user.as_str()))
 }
 
 /// The pseudonym of the conversation.
 #[must_use]
 pub fn session_of(settings: &Settings, turn: &Turn) -> [u8; 16] {
-    pseudonym(
-        &settings.pseudonym_key,
-        b"session",
-        turn.tenant.as_str(),
-        turn.session.as_str(),
-    )
+    pseudonym(&settings.pseudonym_key, b"session", turn.tenant.as_str(), turn.session.as_str())
 }
 
 /// The same conversation is sensed and answered the same way.
@@ -36,10 +26,7 @@ pub(crate) fn seed_of(turn: &Turn) -> u64 {
     hash.update(turn.session.as_str());
     hash.update(turn.conversation.len().to_be_bytes());
     let digest = hash.finalize();
-    digest
-        .iter()
-        .take(8)
-        .fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
+    digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
 }
 
 fn pseudonym(key: &[u8; 32], what: &[u8], tenant: &str, name: &str) -> [u8; 16] {

@@ -35,15 +35,9 @@ impl Engine {
             public: public_part(decision),
         };
         let mut promise = draft.clone();
-        let appended = self
-            .ledger
-            .append(draft, self.words(turn, decision))
-            .await?;
+        let appended = self.ledger.append(draft, self.words(turn, decision)).await?;
         promise.parent = Some(appended.id);
-        Ok((
-            appended.leaf_hash,
-            Delivery::new(self.ledger.clone(), promise),
-        ))
+        Ok((appended.leaf_hash, Delivery::new(self.ledger.clone(), promise)))
     }
 
     fn words(&self, turn: &Turn, decision: &Decision) -> Body {
@@ -96,8 +90,7 @@ fn spoken(attempt: &Attempt) -> Vec<Spoken<'_>> {
             flagged_patterns: &ballot.flagged_patterns,
         })
     });
-    all.filter(|spoken| !spoken.reasoning.is_empty() || !spoken.reasons.is_empty())
-        .collect()
+    all.filter(|spoken| !spoken.reasoning.is_empty() || !spoken.reasons.is_empty()).collect()
 }
 
 fn encode(value: &impl Serialize) -> Vec<u8> {
@@ -123,10 +116,7 @@ fn public_part(decision: &Decision) -> Value {
         ("injection", uint(input.injection.hundredths())),
         ("threshold", uint(input.threshold.hundredths())),
         ("mode", Value::from(input.mode.as_str())),
-        (
-            "choices",
-            Value::Array(decision.choices.iter().map(choice).collect()),
-        ),
+        ("choices", Value::Array(decision.choices.iter().map(choice).collect())),
     ];
     if let Some(score) = decision.safety_score_e4() {
         pairs.push(("score", uint(score)));
@@ -146,20 +136,13 @@ fn uint(number: impl Into<u64>) -> Value {
 }
 
 fn bars(bars: Bars) -> Value {
-    Value::Array(vec![
-        uint(bars.quorum),
-        uint(bars.score),
-        uint(bars.assurance),
-    ])
+    Value::Array(vec![uint(bars.quorum), uint(bars.score), uint(bars.assurance)])
 }
 
 fn choice(choice: &Choice) -> Value {
     Value::map([
         ("outcome", Value::from(choice.outcome.as_str())),
-        (
-            "attempts",
-            Value::Array(choice.attempts.iter().map(attempt).collect()),
-        ),
+        ("attempts", Value::Array(choice.attempts.iter().map(attempt).collect())),
     ])
 }
 
@@ -174,10 +157,7 @@ fn attempt(attempt: &Attempt) -> Value {
 fn panel(run: &PanelRun) -> Value {
     Value::map([
         ("sums", sums(&run.consensus)),
-        (
-            "ballots",
-            Value::Array(run.ballots.iter().map(ballot).collect()),
-        ),
+        ("ballots", Value::Array(run.ballots.iter().map(ballot).collect())),
     ])
 }
 

@@ -76,17 +76,13 @@ impl StoredDecision {
     /// A public text; empty when missing.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
-        self.public(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        self.public(name).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// A public number; 0 when missing.
     #[must_use]
     pub fn number(&self, name: &str) -> u64 {
-        self.public(name)
-            .and_then(Value::as_u64)
-            .unwrap_or_default()
+        self.public(name).and_then(Value::as_u64).unwrap_or_default()
     }
 
     /// One of the words beside the leaf, as JSON; `None` when it was erased or never there.
@@ -117,13 +113,9 @@ pub fn replay(leaf: &Leaf) -> Result<(), StoredError> {
     }
     let public = &leaf.draft.public;
     let bars = bars_of(public).ok_or(StoredError::Field("bars"))?;
-    let crisis = public
-        .get("crisis")
-        .and_then(Value::as_bool)
-        .ok_or(StoredError::Field("crisis"))?;
-    let attempts = array(public.get("choices"))
-        .iter()
-        .flat_map(|c| array(c.get("attempts")));
+    let crisis =
+        public.get("crisis").and_then(Value::as_bool).ok_or(StoredError::Field("crisis"))?;
+    let attempts = array(public.get("choices")).iter().flat_map(|c| array(c.get("attempts")));
     for panel in attempts.flat_map(|attempt| array(attempt.get("panels"))) {
         let ballots = array(panel.get("ballots"))
             .iter()
@@ -142,24 +134,12 @@ fn bars_of(public: &Value) -> Option<Bars> {
         return None;
     };
     let small = |value: &Value| u8::try_from(value.as_u64()?).ok();
-    Some(Bars {
-        quorum: small(quorum)?,
-        score: small(score)?,
-        assurance: small(assurance)?,
-    })
+    Some(Bars { quorum: small(quorum)?, score: small(score)?, assurance: small(assurance)? })
 }
 
 pub(crate) fn ballot_of(stored: &Value) -> Option<Ballot> {
-    let [
-        verifier,
-        cast,
-        detail,
-        priority,
-        weight,
-        required,
-        monitor,
-        latency,
-    ] = stored.as_array()?
+    let [verifier, cast, detail, priority, weight, required, monitor, latency] =
+        stored.as_array()?
     else {
         return None;
     };
@@ -181,15 +161,10 @@ pub(crate) fn ballot_of(stored: &Value) -> Option<Ballot> {
         monitor: monitor.as_bool()?,
     };
     let latency_ms = u32::try_from(latency.as_u64()?).ok()?;
-    Some(Ballot {
-        latency_ms,
-        ..Ballot::bare(seat, cast)
-    })
+    Some(Ballot { latency_ms, ..Ballot::bare(seat, cast) })
 }
 
 fn abstention(name: &str) -> Option<Abstention> {
     use Abstention::{Duplicate, Failed, Invalid, Late, Panicked};
-    [Failed, Late, Panicked, Invalid, Duplicate]
-        .into_iter()
-        .find(|known| known.as_str() == name)
+    [Failed, Late, Panicked, Invalid, Duplicate].into_iter().find(|known| known.as_str() == name)
 }

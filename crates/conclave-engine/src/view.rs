@@ -58,10 +58,7 @@ fn delivery(leaf: &conclave_ledger::Leaf) -> Json {
     })
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "stored numbers are at most 10,000"
-)]
+#[expect(clippy::cast_precision_loss, reason = "stored numbers are at most 10,000")]
 fn fraction(e4: u64) -> f64 {
     e4 as f64 / 1e4
 }
@@ -97,12 +94,7 @@ fn attempt_view(
         .iter()
         .enumerate()
         .map(|(p, panel)| {
-            panel_view(
-                stored,
-                p,
-                panel,
-                if with_words { Some(&spoken) } else { None },
-            )
+            panel_view(stored, p, panel, if with_words { Some(&spoken) } else { None })
         })
         .collect();
     let mut view = json!({
@@ -110,23 +102,15 @@ fn attempt_view(
         "panels": panels,
     });
     if with_words {
-        view["candidate"] = stored
-            .words(&format!("candidate.{c}.{a}"))
-            .unwrap_or_default();
+        view["candidate"] = stored.words(&format!("candidate.{c}.{a}")).unwrap_or_default();
     }
     view
 }
 
 fn panel_view(stored: &StoredDecision, p: usize, panel: &Value, spoken: Option<&Json>) -> Json {
-    let ballots: Vec<_> = array(panel.get("ballots"))
-        .iter()
-        .filter_map(ballot_of)
-        .collect();
+    let ballots: Vec<_> = array(panel.get("ballots")).iter().filter_map(ballot_of).collect();
     let consensus = consensus_of(stored, &ballots);
-    let votes: Vec<_> = ballots
-        .iter()
-        .map(|ballot| ballot_view(ballot, p, spoken))
-        .collect();
+    let votes: Vec<_> = ballots.iter().map(|ballot| ballot_view(ballot, p, spoken)).collect();
     json!({
         "approved": consensus.delivers(),
         "safety_score": fraction(u64::from(consensus.safety_score_e4())),
@@ -142,10 +126,7 @@ fn panel_view(stored: &StoredDecision, p: usize, panel: &Value, spoken: Option<&
 /// The consensus, run again from its ballots: the view shows nothing that was merely claimed.
 fn consensus_of(stored: &StoredDecision, ballots: &[Ballot]) -> conclave_core::Consensus {
     let small = |value: Option<&Value>| {
-        value
-            .and_then(Value::as_u64)
-            .and_then(|n| u8::try_from(n).ok())
-            .unwrap_or(u8::MAX)
+        value.and_then(Value::as_u64).and_then(|n| u8::try_from(n).ok()).unwrap_or(u8::MAX)
     };
     let bars = array(stored.public("bars"));
     let bars = conclave_core::Bars {
@@ -153,10 +134,7 @@ fn consensus_of(stored: &StoredDecision, ballots: &[Ballot]) -> conclave_core::C
         score: small(bars.get(1)),
         assurance: small(bars.get(2)),
     };
-    let crisis = stored
-        .public("crisis")
-        .and_then(Value::as_bool)
-        .unwrap_or(true);
+    let crisis = stored.public("crisis").and_then(Value::as_bool).unwrap_or(true);
     decide(ballots, bars, crisis)
 }
 
@@ -179,8 +157,7 @@ fn ballot_view(ballot: &Ballot, p: usize, spoken: Option<&Json>) -> Json {
         "latency_ms": ballot.latency_ms,
     });
     let said = spoken.and_then(Json::as_array).and_then(|all| {
-        all.iter()
-            .find(|said| said["panel"] == p && said["verifier"] == *ballot.seat.verifier)
+        all.iter().find(|said| said["panel"] == p && said["verifier"] == *ballot.seat.verifier)
     });
     if let Some(said) = said {
         for field in ["reasoning", "reasons", "flagged_patterns"] {

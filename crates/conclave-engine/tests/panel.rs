@@ -1,10 +1,5 @@
 //! The panel: parallel, blind, and never safe by absence.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    missing_docs,
-    reason = "tests say what they expect"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests say what they expect")]
 
 mod fakes;
 
@@ -20,18 +15,9 @@ use tokio::time::Instant;
 const BUDGET: Duration = Duration::from_millis(500);
 
 fn case(text: &str) -> Arc<Case> {
-    let candidate = Candidate {
-        text: text.into(),
-        ..Candidate::default()
-    };
+    let candidate = Candidate { text: text.into(), ..Candidate::default() };
     let empty = || Reading::empty(Mode::Normal);
-    Arc::new(Case::new(
-        [].into(),
-        candidate,
-        TurnContext::default(),
-        Arc::new(empty()),
-        empty(),
-    ))
+    Arc::new(Case::new([].into(), candidate, TurnContext::default(), Arc::new(empty()), empty()))
 }
 
 #[tokio::test]
@@ -52,13 +38,9 @@ async fn whoever_fails_is_late_panics_or_talks_nonsense_has_abstained() {
     let now = Duration::ZERO;
     let jurors = vec![
         Juror::new("crisis", 3, now, |_| Ok(opinion(Vote::Safe, 1.0, &[]))),
-        Juror::new("late", 3, Duration::from_secs(60), |_| {
-            Ok(opinion(Vote::Safe, 1.0, &[]))
-        }),
+        Juror::new("late", 3, Duration::from_secs(60), |_| Ok(opinion(Vote::Safe, 1.0, &[]))),
         Juror::new("panics", 3, now, |_| panic!("a verifier's own bug")),
-        Juror::new("fails", 3, now, |_| {
-            Err(VerifierError("connection refused".into()))
-        }),
+        Juror::new("fails", 3, now, |_| Err(VerifierError("connection refused".into()))),
         Juror::new("nonsense", 3, now, |_| Ok(opinion(Vote::Safe, 7.0, &[]))),
         Juror::new("idle", 3, now, |_| Ok(None)),
     ];

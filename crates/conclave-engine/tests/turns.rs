@@ -1,9 +1,5 @@
 //! Whole turns through the engine, with every port in memory.
-#![expect(
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "tests say what they expect"
-)]
+#![expect(clippy::unwrap_used, missing_docs, reason = "tests say what they expect")]
 
 mod fakes;
 
@@ -70,11 +66,7 @@ fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         entropy: Arc::new(Counting::default()),
         settings: Arc::new(Settings::standard([9; 32])),
     };
-    House {
-        engine,
-        ledger,
-        model,
-    }
+    House { engine, ledger, model }
 }
 
 fn turn(text: &str) -> Turn {
@@ -99,27 +91,14 @@ async fn a_bad_first_reply_is_written_again_with_the_dissenters_reasons() {
     let house = house(Scripted::saying(&[Ok("Yeah, do it."), Ok(KIND)]), jury());
     let reply = house.engine.deliver(turn(ANGRY)).await.unwrap();
     let decision = &reply.decision;
-    assert_eq!(
-        (decision.outcome, decision.attempts()),
-        (Outcome::Delivered, 2)
-    );
+    assert_eq!((decision.outcome, decision.attempts()), (Outcome::Delivered, 2));
     assert_eq!(decision.choices[0].delivered.text, KIND);
     let asked = house.model.asked.lock().unwrap();
     assert_eq!(asked[1].reasons, [Reason::EncouragesHarm]);
     let guidance = asked[1].guidance.as_deref().unwrap();
-    assert!(
-        guidance.contains(Reason::EncouragesHarm.guidance()),
-        "{guidance}"
-    );
-    assert!(
-        !guidance.contains("Yeah"),
-        "a reply must not reach the next prompt: {guidance}"
-    );
-    assert_eq!(
-        decision.cost.0,
-        2 * (10 + 5 * 2),
-        "both attempts are paid for"
-    );
+    assert!(guidance.contains(Reason::EncouragesHarm.guidance()), "{guidance}");
+    assert!(!guidance.contains("Yeah"), "a reply must not reach the next prompt: {guidance}");
+    assert_eq!(decision.cost.0, 2 * (10 + 5 * 2), "both attempts are paid for");
 }
 
 #[tokio::test]
@@ -137,11 +116,7 @@ async fn a_veto_to_the_end_calls_a_person_and_nothing_of_it_leaves() {
 #[tokio::test]
 async fn mild_dissent_exhausts() {
     let house = house(Scripted::saying(&[Ok("Calm down.")]), jury());
-    let reply = house
-        .engine
-        .deliver(turn("My day was long."))
-        .await
-        .unwrap();
+    let reply = house.engine.deliver(turn("My day was long.")).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::Exhausted);
     assert_eq!(reply.decision.action, Action::Regenerate);
 }
@@ -149,47 +124,20 @@ async fn mild_dissent_exhausts() {
 #[tokio::test(start_paused = true)]
 async fn a_panel_that_never_stands_lets_nothing_through() {
     let absent = |name| Juror::new(name, 3, Duration::from_secs(9), |_| Ok(None));
-    let house = house(
-        Scripted::saying(&[Ok(KIND)]),
-        ["crisis", "a", "b"].map(absent).into(),
-    );
-    let reply = house
-        .engine
-        .deliver(turn("My day was long."))
-        .await
-        .unwrap();
+    let house = house(Scripted::saying(&[Ok(KIND)]), ["crisis", "a", "b"].map(absent).into());
+    let reply = house.engine.deliver(turn("My day was long.")).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::GuardUnavailable);
-    assert!(
-        reply.decision.choices[0]
-            .attempts
-            .iter()
-            .all(|attempt| attempt.panels.len() == 2)
-    );
+    assert!(reply.decision.choices[0].attempts.iter().all(|attempt| attempt.panels.len() == 2));
 }
 
 #[tokio::test]
 async fn a_model_that_is_down_is_a_failure_and_is_recorded() {
-    let house = house(
-        Scripted::saying(&[Err(GenerationFailure::Unreachable)]),
-        jury(),
-    );
-    let reply = house
-        .engine
-        .deliver(turn("My day was long."))
-        .await
-        .unwrap();
+    let house = house(Scripted::saying(&[Err(GenerationFailure::Unreachable)]), jury());
+    let reply = house.engine.deliver(turn("My day was long.")).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::Failed);
-    assert_eq!(
-        reply.decision.failure(),
-        Some(GenerationFailure::Unreachable)
-    );
+    assert_eq!(reply.decision.failure(), Some(GenerationFailure::Unreachable));
     drop(reply);
-    let kinds: Vec<_> = house
-        .ledger
-        .leaves()
-        .into_iter()
-        .map(|leaf| leaf.draft.kind)
-        .collect();
+    let kinds: Vec<_> = house.ledger.leaves().into_iter().map(|leaf| leaf.draft.kind).collect();
     assert_eq!(kinds, [Kind::Decision, Kind::Delivery]);
 }
 
@@ -203,11 +151,7 @@ async fn a_person_in_crisis_is_answered_in_eight_seconds_whatever_the_model_does
     ] {
         let house = house(model, jury());
         let started = Instant::now();
-        let reply = house
-            .engine
-            .deliver(turn("I want to kill myself"))
-            .await
-            .unwrap();
+        let reply = house.engine.deliver(turn("I want to kill myself")).await.unwrap();
         assert!(started.elapsed() < Duration::from_secs(8));
         assert_eq!(reply.decision.outcome, Outcome::SafeCompletion);
         assert_eq!(reply.decision.scrutiny, Scrutiny::Strict);
@@ -228,10 +172,7 @@ async fn nothing_leaves_that_could_not_be_recorded() {
 #[tokio::test]
 async fn an_unknown_model_is_named() {
     let house = house(Scripted::saying(&[Ok(KIND)]), jury());
-    let unknown = Turn {
-        model: "gpt-0".into(),
-        ..turn("Hello")
-    };
+    let unknown = Turn { model: "gpt-0".into(), ..turn("Hello") };
     let Err(DeliverError::UnknownModel(name)) = house.engine.deliver(unknown).await else {
         unreachable!("an unknown model was answered");
     };
@@ -241,50 +182,22 @@ async fn an_unknown_model_is_named() {
 #[tokio::test]
 async fn every_choice_is_deliberated() {
     let house = house(Scripted::saying(&[Ok("Yeah, do it."), Ok(KIND)]), jury());
-    let reply = house
-        .engine
-        .deliver(Turn {
-            choices: 3,
-            ..turn(ANGRY)
-        })
-        .await
-        .unwrap();
+    let reply = house.engine.deliver(Turn { choices: 3, ..turn(ANGRY) }).await.unwrap();
     assert_eq!(reply.decision.choices.len(), 3);
-    assert!(
-        reply
-            .decision
-            .choices
-            .iter()
-            .all(|choice| choice.delivered.text == KIND)
-    );
+    assert!(reply.decision.choices.iter().all(|choice| choice.delivered.text == KIND));
 }
 
 #[tokio::test]
 async fn the_first_turns_of_a_known_user_are_looked_at_more_closely() {
     let house = house(Scripted::saying(&[Ok(KIND)]), jury());
-    let known = || Turn {
-        user: Some(UserId::new("ana").unwrap()),
-        ..turn("My day was long.")
-    };
+    let known = || Turn { user: Some(UserId::new("ana").unwrap()), ..turn("My day was long.") };
     let mut levels = Vec::new();
     for _ in 0..5 {
-        levels.push(
-            house
-                .engine
-                .deliver(known())
-                .await
-                .unwrap()
-                .decision
-                .scrutiny,
-        );
+        levels.push(house.engine.deliver(known()).await.unwrap().decision.scrutiny);
     }
     use Scrutiny::{Normal, Raised};
     assert_eq!(levels, [Raised, Raised, Raised, Normal, Normal]);
-    let anonymous = house
-        .engine
-        .deliver(turn("My day was long."))
-        .await
-        .unwrap();
+    let anonymous = house.engine.deliver(turn("My day was long.")).await.unwrap();
     assert_eq!(anonymous.decision.scrutiny, Normal);
 }
 
@@ -296,10 +209,7 @@ async fn a_reply_made_elsewhere_is_judged_once() {
         ("Yeah, do it.", Outcome::Escalated),
         ("Calm down.", Outcome::Exhausted),
     ] {
-        let given = Candidate {
-            text: text.into(),
-            ..Candidate::default()
-        };
+        let given = Candidate { text: text.into(), ..Candidate::default() };
         let reply = house.engine.verify(turn(ANGRY), given).await.unwrap();
         assert_eq!(reply.decision.outcome, outcome, "{text}");
         assert_eq!(reply.decision.attempts(), 1);
@@ -326,35 +236,17 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
     let attempts = &seen["choices"][0]["attempts"];
     assert_eq!(attempts[0]["candidate"]["text"], "Yeah, do it.");
     assert_eq!(attempts[1]["candidate"]["text"], KIND);
-    assert_eq!(
-        attempts[0]["panels"][0]["verifying_agents"]
-            .as_array()
-            .unwrap()
-            .len(),
-        6
-    );
+    assert_eq!(attempts[0]["panels"][0]["verifying_agents"].as_array().unwrap().len(), 6);
     assert_eq!(attempts[0]["panels"][0]["vetoes"][0], "crisis");
     assert_eq!(seen["choices"][0]["delivered"]["text"], KIND);
 
     let blind = view(&stored, false).to_string();
-    assert!(
-        !blind.contains("angry") && !blind.contains("Yeah"),
-        "{blind}"
-    );
+    assert!(!blind.contains("angry") && !blind.contains("Yeah"), "{blind}");
 
     let why = explain(&stored);
     assert_eq!(why.response_text, KIND);
-    assert!(
-        why.safety_verification
-            .concerns_raised
-            .iter()
-            .any(|c| c.contains("hurt"))
-    );
-    let whole: f64 = why
-        .contributing_agents
-        .iter()
-        .map(|agent| agent.influence)
-        .sum();
+    assert!(why.safety_verification.concerns_raised.iter().any(|c| c.contains("hurt")));
+    let whole: f64 = why.contributing_agents.iter().map(|agent| agent.influence).sum();
     assert!((whole - 1.0).abs() < 1e-3, "{whole}");
 }
 
@@ -364,13 +256,8 @@ async fn altered_ballots_do_not_replay() {
     drop(house.engine.deliver(turn(ANGRY)).await.unwrap());
     let mut leaf = house.ledger.leaves().remove(0);
     assert!(replay(&leaf).is_ok());
-    let Value::Map(public) = &mut leaf.draft.public else {
-        unreachable!("a decision's part")
-    };
-    public.insert(
-        "bars",
-        Value::Array(vec![Value::Uint(1), Value::Uint(99), Value::Uint(99)]),
-    );
+    let Value::Map(public) = &mut leaf.draft.public else { unreachable!("a decision's part") };
+    public.insert("bars", Value::Array(vec![Value::Uint(1), Value::Uint(99), Value::Uint(99)]));
     assert!(replay(&leaf).is_err());
 }
 

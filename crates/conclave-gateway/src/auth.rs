@@ -48,10 +48,7 @@ pub(crate) fn identify(gateway: &Gateway, headers: &HeaderMap) -> Option<KeyReco
         return None;
     }
     let now_ms = gateway.engine().clock.now_ms();
-    gateway
-        .keys()
-        .find(key)
-        .filter(|record| record.is_valid_at(now_ms))
+    gateway.keys().find(key).filter(|record| record.is_valid_at(now_ms))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -26,33 +26,18 @@ impl ApiError {
         code: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        Self {
-            status,
-            kind,
-            code,
-            message: message.into(),
-            param: None,
-            retry_after_s: None,
-        }
+        Self { status, kind, code, message: message.into(), param: None, retry_after_s: None }
     }
 
     /// 400: the request is wrong at `param`.
     pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         let error = Self::malformed(message);
-        Self {
-            param: Some(param.into()),
-            ..error
-        }
+        Self { param: Some(param.into()), ..error }
     }
 
     /// 400: the request cannot be read.
     pub fn malformed(message: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::BAD_REQUEST,
-            "invalid_request_error",
-            "invalid_request",
-            message,
-        )
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", "invalid_request", message)
     }
 
     /// 401: no key, or none that opens anything.
@@ -67,36 +52,19 @@ impl ApiError {
 
     /// 403: the key is known but not for this.
     pub fn forbidden(message: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::FORBIDDEN,
-            "permission_error",
-            "forbidden",
-            message,
-        )
+        Self::new(StatusCode::FORBIDDEN, "permission_error", "forbidden", message)
     }
 
     /// 404: nothing of that name.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "invalid_request_error",
-            "not_found",
-            message,
-        )
+        Self::new(StatusCode::NOT_FOUND, "invalid_request_error", "not_found", message)
     }
 
     /// 404: no such model.
     pub fn unknown_model(message: impl Into<String>) -> Self {
-        let error = Self::new(
-            StatusCode::NOT_FOUND,
-            "invalid_request_error",
-            "model_not_found",
-            message,
-        );
-        Self {
-            param: Some("model".into()),
-            ..error
-        }
+        let error =
+            Self::new(StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found", message);
+        Self { param: Some("model".into()), ..error }
     }
 
     /// 405: the path exists, the method does not.
@@ -137,10 +105,7 @@ impl ApiError {
             "overloaded",
             "Too many requests are in flight; try again shortly.",
         );
-        Self {
-            retry_after_s: Some(1),
-            ..error
-        }
+        Self { retry_after_s: Some(1), ..error }
     }
 
     /// 503: nothing can be recorded, so nothing may be said.
@@ -151,10 +116,7 @@ impl ApiError {
             "audit_unavailable",
             "The decision could not be recorded, so the reply was withheld.",
         );
-        Self {
-            retry_after_s: Some(5),
-            ..error
-        }
+        Self { retry_after_s: Some(5), ..error }
     }
 
     /// 503: the archive does not answer.
@@ -165,10 +127,7 @@ impl ApiError {
             "archive_unavailable",
             "The record of decisions cannot be read right now.",
         );
-        Self {
-            retry_after_s: Some(5),
-            ..error
-        }
+        Self { retry_after_s: Some(5), ..error }
     }
 
     /// 500: a bug of ours.
@@ -197,17 +156,13 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.status, axum::Json(self.body())).into_response();
         if let Some(seconds) = self.retry_after_s {
-            response
-                .headers_mut()
-                .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status == StatusCode::PAYLOAD_TOO_LARGE
             || self.status == StatusCode::REQUEST_TIMEOUT
         {
             // The rest of the body is still on its way: this connection cannot be used again.
-            response
-                .headers_mut()
-                .insert(header::CONNECTION, HeaderValue::from_static("close"));
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response.extensions_mut().insert(RefusedAs(self.code));
         response

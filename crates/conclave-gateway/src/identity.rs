@@ -26,10 +26,7 @@ impl Stated<'_> {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
             Some(Value::Bool(flag)) => Ok(Some(flag.to_string())),
-            Some(_) => Err(ApiError::invalid(
-                format!("metadata.{key}"),
-                "must be a string",
-            )),
+            Some(_) => Err(ApiError::invalid(format!("metadata.{key}"), "must be a string")),
         }
     }
 
@@ -62,9 +59,7 @@ pub(crate) fn context(
         country: stated.named("country", country)?,
         language: stated.named("language", language)?,
         persona: stated.named("persona", Persona::parse)?.unwrap_or_default(),
-        sensitivity: stated
-            .named("sensitivity", Sensitivity::parse)?
-            .unwrap_or_default(),
+        sensitivity: stated.named("sensitivity", Sensitivity::parse)?.unwrap_or_default(),
         affiliations: stated.named("affiliations", list)?.unwrap_or_default(),
         minor: stated.named("minor", flag)?.unwrap_or_default(),
     })
@@ -76,9 +71,7 @@ fn country(text: &str) -> Option<String> {
 }
 
 fn language(text: &str) -> Option<String> {
-    let plain = text
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let primary = text.split('-').next()?;
     (plain && (2..=3).contains(&primary.len())).then(|| primary.to_ascii_lowercase())
 }
@@ -126,9 +119,8 @@ pub(crate) fn session(
 ) -> Result<SessionId, ApiError> {
     const HEADER: &str = "x-conclave-session-id";
     if let Some(value) = headers.get(HEADER) {
-        let name = value
-            .to_str()
-            .map_err(|_| ApiError::invalid(HEADER, "must be visible ASCII"))?;
+        let name =
+            value.to_str().map_err(|_| ApiError::invalid(HEADER, "must be visible ASCII"))?;
         return SessionId::new(name).map_err(|error| ApiError::invalid(HEADER, error.to_string()));
     }
     let mut hash = Sha256::new();
@@ -136,10 +128,7 @@ pub(crate) fn session(
         hash.update(part.len().to_be_bytes());
         hash.update(part);
     }
-    if let Some(first) = conversation
-        .iter()
-        .find(|message| message.role == Role::User)
-    {
+    if let Some(first) = conversation.iter().find(|message| message.role == Role::User) {
         hash.update(first.content.as_text().as_bytes());
     }
     let digest = hex::encode(&hash.finalize()[..16]);

@@ -29,12 +29,7 @@ pub(crate) async fn read(
         discard(&mut body, headers).await;
         return Err(ApiError::too_large(limits.body_bytes_max));
     }
-    match timeout(
-        limits.body_timeout,
-        collect(&mut body, limits.body_bytes_max),
-    )
-    .await
-    {
+    match timeout(limits.body_timeout, collect(&mut body, limits.body_bytes_max)).await {
         Ok(Ok(Some(bytes))) => Ok(bytes),
         Ok(Ok(None)) => {
             discard(&mut body, headers).await;
@@ -46,12 +41,7 @@ pub(crate) async fn read(
 }
 
 fn declared_length(headers: &HeaderMap) -> Option<usize> {
-    headers
-        .get(header::CONTENT_LENGTH)?
-        .to_str()
-        .ok()?
-        .parse()
-        .ok()
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// `None` when the limit is crossed.

@@ -10,9 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Upper bounds of the latency buckets, in milliseconds.
-const BUCKETS_MS: [u64; 13] = [
-    1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 30_000,
-];
+const BUCKETS_MS: [u64; 13] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 30_000];
 
 /// Everything that is counted.
 #[derive(Default)]
@@ -50,20 +48,13 @@ impl Metrics {
     }
 
     pub(crate) fn decision(&self, counted: &Counted) {
-        if let Some(at) = Outcome::ALL
-            .iter()
-            .position(|outcome| *outcome == counted.outcome)
-        {
+        if let Some(at) = Outcome::ALL.iter().position(|outcome| *outcome == counted.outcome) {
             self.outcomes[at].fetch_add(1, Ordering::Relaxed);
         }
-        self.attempts
-            .fetch_add(u64::from(counted.attempts), Ordering::Relaxed);
-        self.input_tokens
-            .fetch_add(counted.usage.input_tokens, Ordering::Relaxed);
-        self.output_tokens
-            .fetch_add(counted.usage.output_tokens, Ordering::Relaxed);
-        self.cost_microusd
-            .fetch_add(counted.cost.0, Ordering::Relaxed);
+        self.attempts.fetch_add(u64::from(counted.attempts), Ordering::Relaxed);
+        self.input_tokens.fetch_add(counted.usage.input_tokens, Ordering::Relaxed);
+        self.output_tokens.fetch_add(counted.usage.output_tokens, Ordering::Relaxed);
+        self.cost_microusd.fetch_add(counted.cost.0, Ordering::Relaxed);
         self.overhead.observe(counted.overhead);
     }
 
@@ -79,12 +70,7 @@ impl Metrics {
     #[must_use]
     pub fn render(&self, dropped_entries: u64) -> String {
         let mut page = String::new();
-        head(
-            &mut page,
-            "conclave_requests_total",
-            "counter",
-            "Requests by route and status.",
-        );
+        head(&mut page, "conclave_requests_total", "counter", "Requests by route and status.");
         for ((route, status), count) in
             &*self.requests.lock().unwrap_or_else(PoisonError::into_inner)
         {
@@ -93,40 +79,19 @@ impl Metrics {
                 "conclave_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}"
             );
         }
-        head(
-            &mut page,
-            "conclave_decisions_total",
-            "counter",
-            "Decisions by outcome.",
-        );
+        head(&mut page, "conclave_decisions_total", "counter", "Decisions by outcome.");
         for (outcome, count) in Outcome::ALL.iter().zip(&self.outcomes) {
             let count = count.load(Ordering::Relaxed);
             let name = outcome.as_str();
-            let _ = writeln!(
-                page,
-                "conclave_decisions_total{{outcome=\"{name}\"}} {count}"
-            );
+            let _ = writeln!(page, "conclave_decisions_total{{outcome=\"{name}\"}} {count}");
         }
-        head(
-            &mut page,
-            "conclave_tokens_total",
-            "counter",
-            "Tokens of all attempts.",
-        );
-        for (kind, tokens) in [
-            ("input", &self.input_tokens),
-            ("output", &self.output_tokens),
-        ] {
+        head(&mut page, "conclave_tokens_total", "counter", "Tokens of all attempts.");
+        for (kind, tokens) in [("input", &self.input_tokens), ("output", &self.output_tokens)] {
             let tokens = tokens.load(Ordering::Relaxed);
             let _ = writeln!(page, "conclave_tokens_total{{type=\"{kind}\"}} {tokens}");
         }
         for (name, kind, help, value) in [
-            (
-                "conclave_attempts_total",
-                "counter",
-                "Candidates asked for.",
-                load(&self.attempts),
-            ),
+            ("conclave_attempts_total", "counter", "Candidates asked for.", load(&self.attempts)),
             (
                 "conclave_cost_microusd_total",
                 "counter",
@@ -149,16 +114,8 @@ impl Metrics {
             head(&mut page, name, kind, help);
             let _ = writeln!(page, "{name} {value}");
         }
-        self.duration.render(
-            &mut page,
-            "conclave_request_duration_seconds",
-            "Time to answer.",
-        );
-        self.overhead.render(
-            &mut page,
-            "conclave_overhead_seconds",
-            "Time added to the model's.",
-        );
+        self.duration.render(&mut page, "conclave_request_duration_seconds", "Time to answer.");
+        self.overhead.render(&mut page, "conclave_overhead_seconds", "Time added to the model's.");
         page
     }
 }

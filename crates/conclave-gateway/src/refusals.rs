@@ -40,14 +40,8 @@ struct Budget {
 
 impl Default for RefusalLog {
     fn default() -> Self {
-        let budget = Budget {
-            tokens: BURST,
-            refilled: Instant::now(),
-            overflow: BTreeMap::new(),
-        };
-        Self {
-            state: Mutex::new(budget),
-        }
+        let budget = Budget { tokens: BURST, refilled: Instant::now(), overflow: BTreeMap::new() };
+        Self { state: Mutex::new(budget) }
     }
 }
 
@@ -123,17 +117,8 @@ mod tests {
     #[test]
     fn a_flood_is_summed_up_and_nothing_is_lost() {
         let now = Instant::now();
-        let mut budget = Budget {
-            tokens: 2.0,
-            refilled: now,
-            overflow: BTreeMap::new(),
-        };
-        let refusal = || Refusal {
-            status: 401,
-            code: "x",
-            route: "/v1".into(),
-            tenant: None,
-        };
+        let mut budget = Budget { tokens: 2.0, refilled: now, overflow: BTreeMap::new() };
+        let refusal = || Refusal { status: 401, code: "x", route: "/v1".into(), tenant: None };
         let written = (0..10).filter(|_| budget.take(refusal()).is_some()).count();
         assert_eq!(written, 2);
         assert_eq!(budget.overflow.values().sum::<u64>(), 8);

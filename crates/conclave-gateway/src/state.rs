@@ -49,39 +49,24 @@ impl Gateway {
             refusals: RefusalLog::default(),
             turns,
         };
-        Self {
-            shared: Arc::new(shared),
-        }
+        Self { shared: Arc::new(shared) }
     }
 
     /// The engine in force; a request keeps the one it began with.
     #[must_use]
     pub fn engine(&self) -> Arc<Engine> {
-        self.shared
-            .engine
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .clone()
+        self.shared.engine.read().unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
     /// How to answer.
     #[must_use]
     pub fn manners(&self) -> Manners {
-        self.shared
-            .engine
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .1
+        self.shared.engine.read().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// Puts a new engine in force for requests that come from now on.
     pub fn reload(&self, engine: Arc<Engine>, manners: Manners) {
-        *self
-            .shared
-            .engine
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = (engine, manners);
+        *self.shared.engine.write().unwrap_or_else(PoisonError::into_inner) = (engine, manners);
     }
 
     /// Writes summed-up refusals; called every second and at the end.

@@ -22,11 +22,7 @@ pub const NODES_MAX: usize = 100_000;
 pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     let nodes = Cell::new(0);
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = Strict {
-        depth: DEPTH_MAX,
-        nodes: &nodes,
-    }
-    .deserialize(&mut reader)?;
+    let value = Strict { depth: DEPTH_MAX, nodes: &nodes }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
 }
@@ -41,9 +37,7 @@ impl Strict<'_> {
     fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         match self.depth.checked_sub(1) {
             Some(depth) => Ok(Self { depth, ..self }),
-            None => Err(E::custom(format_args!(
-                "nested deeper than {DEPTH_MAX} levels"
-            ))),
+            None => Err(E::custom(format_args!("nested deeper than {DEPTH_MAX} levels"))),
         }
     }
 
@@ -85,9 +79,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("number out of range"))
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -116,9 +108,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
-                return Err(A::Error::custom(format_args!(
-                    "the key `{key}` stands twice"
-                )));
+                return Err(A::Error::custom(format_args!("the key `{key}` stands twice")));
             }
             let value = entries.next_value_seed(inner)?;
             map.insert(key, value);
@@ -133,12 +123,7 @@ mod tests {
 
     #[test]
     fn reads_what_serde_json_reads() {
-        for text in [
-            "null",
-            "[]",
-            "{}",
-            r#"{"a":[1,-2,3.5,"x",true,null],"b":{"c":{}}}"#,
-        ] {
+        for text in ["null", "[]", "{}", r#"{"a":[1,-2,3.5,"x",true,null],"b":{"c":{}}}"#] {
             let expected: Value = serde_json::from_str(text).unwrap();
             assert_eq!(parse(text.as_bytes()).unwrap(), expected, "{text}");
         }
@@ -149,10 +134,7 @@ mod tests {
         let deep = "[".repeat(100_000);
         let wide = format!("[{}0]", "0,".repeat(NODES_MAX));
         let cases: [(&[u8], &str); 8] = [
-            (
-                br#"{"messages":[],"messages":[1]}"#,
-                "`messages` stands twice",
-            ),
+            (br#"{"messages":[],"messages":[1]}"#, "`messages` stands twice"),
             (br#"{"a":{"b":1,"b":2}}"#, "`b` stands twice"),
             (deep.as_bytes(), "deeper than 64"),
             (wide.as_bytes(), "more than 100000"),
@@ -163,10 +145,7 @@ mod tests {
         ];
         for (bytes, expected) in cases {
             let message = parse(bytes).unwrap_err().to_string();
-            assert!(
-                message.contains(expected),
-                "{message} should say {expected}"
-            );
+            assert!(message.contains(expected), "{message} should say {expected}");
         }
     }
 }

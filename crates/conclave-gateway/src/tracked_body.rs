@@ -16,10 +16,7 @@ pub(crate) struct TrackedBody {
 
 impl TrackedBody {
     pub(crate) fn new(frames: impl IntoIterator<Item = Bytes>, delivery: Delivery) -> Self {
-        Self {
-            frames: frames.into_iter().collect(),
-            delivery,
-        }
+        Self { frames: frames.into_iter().collect(), delivery }
     }
 }
 
@@ -34,8 +31,7 @@ impl Body for TrackedBody {
         let Some(bytes) = self.frames.pop_front() else {
             return Poll::Ready(None);
         };
-        self.delivery
-            .sent(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        self.delivery.sent(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         // The connection may stop asking once it has the declared length, so the last frame counts.
         if self.frames.is_empty() {
             self.delivery.complete();

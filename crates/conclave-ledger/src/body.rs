@@ -1,10 +1,10 @@
 //! The texts beside a leaf: each with its own salt, stored apart so that they can be erased.
 //!
-//! **Invariant:** a leaf commits to every field of its body, in order; a field more, less, renamed or
-//! changed by one bit does not match.
+//! **Invariant:** a leaf commits to every field of its body, in order; a field more, less, renamed
+//! or changed by one bit does not match.
 //!
-//! **Invariant:** the salt stands only inside the stored bytes. When those are gone, the commitment in
-//! the leaf says nothing about the text, not even to somebody who guesses it.
+//! **Invariant:** the salt stands only inside the stored bytes. When those are gone, the commitment
+//! in the leaf says nothing about the text, not even to somebody who guesses it.
 
 use crate::cbor::{CborError, Reader, Writer};
 use crate::leaf::{Commitment, LeafError, sha256};
@@ -44,11 +44,7 @@ impl Body {
 
     /// Adds a text.
     pub fn push(&mut self, name: impl Into<String>, salt: [u8; 32], text: impl Into<Vec<u8>>) {
-        self.fields.push(Field {
-            name: name.into(),
-            salt,
-            text: text.into(),
-        });
+        self.fields.push(Field { name: name.into(), salt, text: text.into() });
     }
 
     /// Whether there is no text.
@@ -63,11 +59,7 @@ impl Body {
     /// When the name of a field is empty or too long.
     pub fn check(&self) -> Result<(), LeafError> {
         let fits = |field: &Field| (1..=NAME_BYTES_MAX).contains(&field.name.len());
-        if self.fields.iter().all(fits) {
-            Ok(())
-        } else {
-            Err(LeafError::Name("field"))
-        }
+        if self.fields.iter().all(fits) { Ok(()) } else { Err(LeafError::Name("field")) }
     }
 
     /// What the leaf says about the fields.
@@ -82,11 +74,7 @@ impl Body {
         if self.fields.is_empty() {
             return Vec::new();
         }
-        let texts: usize = self
-            .fields
-            .iter()
-            .map(|f| f.name.len() + f.text.len())
-            .sum();
+        let texts: usize = self.fields.iter().map(|f| f.name.len() + f.text.len()).sum();
         let mut out = Vec::with_capacity(texts + self.fields.len() * (HEAD_BYTES + 16) + 8);
         let mut w = Writer::new(&mut out);
         w.array(self.fields.len());
@@ -161,20 +149,12 @@ impl<'a> StoredBody<'a> {
         for _ in 0..count {
             let at = r.offset();
             if r.array()? != 2 {
-                return Err(CborError::Unexpected {
-                    at,
-                    expected: "a field",
-                }
-                .into());
+                return Err(CborError::Unexpected { at, expected: "a field" }.into());
             }
             fields.push((r.text()?, r.bytes()?));
         }
         if fields.is_empty() {
-            return Err(CborError::Unexpected {
-                at: 0,
-                expected: "at least one field",
-            }
-            .into());
+            return Err(CborError::Unexpected { at: 0, expected: "at least one field" }.into());
         }
         r.end()?;
         Ok(Self { fields })
@@ -201,11 +181,7 @@ impl<'a> StoredBody<'a> {
             check_field(commitment, name, blob)?;
         }
         let (expected, found) = (commitments.len(), self.fields.len());
-        if expected == found {
-            Ok(())
-        } else {
-            Err(BodyError::FieldCount { expected, found })
-        }
+        if expected == found { Ok(()) } else { Err(BodyError::FieldCount { expected, found }) }
     }
 }
 
@@ -250,15 +226,9 @@ mod tests {
     fn a_stored_body_opens_and_matches() {
         let (body, stored) = (body(), body().encode());
         let stored = StoredBody::decode(&stored).unwrap();
-        assert_eq!(
-            stored.open("candidate.0").as_deref(),
-            Some(b"good day".as_slice())
-        );
+        assert_eq!(stored.open("candidate.0").as_deref(), Some(b"good day".as_slice()));
         assert_eq!(stored.open("nothing"), None);
-        assert_eq!(
-            stored.names().collect::<Vec<_>>(),
-            ["request", "candidate.0"]
-        );
+        assert_eq!(stored.names().collect::<Vec<_>>(), ["request", "candidate.0"]);
         assert_eq!(stored.check(&body.commitments()), Ok(()));
     }
 
@@ -266,10 +236,7 @@ mod tests {
     fn an_empty_body_is_no_bytes() {
         assert!(Body::empty().encode().is_empty());
         assert_eq!(StoredBody::decode(&[]).unwrap().check(&[]), Ok(()));
-        assert!(
-            StoredBody::decode(&[0x80]).is_err(),
-            "two spellings of nothing"
-        );
+        assert!(StoredBody::decode(&[0x80]).is_err(), "two spellings of nothing");
     }
 
     #[test]
@@ -291,16 +258,10 @@ mod tests {
         );
         assert_eq!(
             check(|body| body.fields.truncate(1)),
-            Err(BodyError::FieldCount {
-                expected: 2,
-                found: 1
-            })
+            Err(BodyError::FieldCount { expected: 2, found: 1 })
         );
         let swapped = check(|body| body.fields.swap(0, 1));
-        assert!(
-            matches!(swapped, Err(BodyError::WrongField { .. })),
-            "{swapped:?}"
-        );
+        assert!(matches!(swapped, Err(BodyError::WrongField { .. })), "{swapped:?}");
     }
 
     #[test]
@@ -309,16 +270,10 @@ mod tests {
         commitments[0].plain = [0; 32];
         let stored = body().encode();
         let stored = StoredBody::decode(&stored).unwrap();
-        assert_eq!(
-            stored.check(&commitments),
-            Err(BodyError::Plain("request".into()))
-        );
+        assert_eq!(stored.check(&commitments), Err(BodyError::Plain("request".into())));
         commitments = body().commitments();
         commitments[1].len += 1;
-        assert_eq!(
-            stored.check(&commitments),
-            Err(BodyError::Plain("candidate.0".into()))
-        );
+        assert_eq!(stored.check(&commitments), Err(BodyError::Plain("candidate.0".into())));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Which entries of each replica there are, and which are admitted to be missing.
 //!
-//! **Invariant:** memory grows with the number of holes, not with the number of entries, and the number
-//! of holes is bounded.
+//! **Invariant:** memory grows with the number of holes, not with the number of entries, and the
+//! number of holes is bounded.
 
 use crate::cbor::Value;
 use crate::leaf::{EntryId, Leaf};
@@ -42,10 +42,7 @@ impl Gap {
     #[must_use]
     pub fn from_public(public: &Value) -> Option<Self> {
         let number = |key| public.get(key).and_then(Value::as_u64);
-        let reason = public
-            .get("reason")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let reason = public.get("reason").and_then(Value::as_str).unwrap_or_default();
         let (from, to) = (number("from")?, number("to")?);
         let gap = Self {
             replica: public.get("replica")?.as_bytes()?.try_into().ok()?,
@@ -112,8 +109,7 @@ impl Coverage {
 
     /// The first hole that no statement covers, with a sentence.
     pub(crate) fn uncovered(mut self) -> Option<(Hole, String)> {
-        self.gaps
-            .sort_by_key(|gap| (gap.replica, gap.epoch, gap.from));
+        self.gaps.sort_by_key(|gap| (gap.replica, gap.epoch, gap.from));
         let hole = self.holes.iter().find(|hole| !self.is_covered(hole))?;
         let (from, to) = (hole.from, hole.id.n - 1);
         let problem = format!("entries {from} to {to} of this replica are missing");
@@ -122,9 +118,7 @@ impl Coverage {
 
     fn is_covered(&self, hole: &Hole) -> bool {
         let stream = (hole.id.replica, hole.id.epoch);
-        let begin = self
-            .gaps
-            .partition_point(|gap| (gap.replica, gap.epoch) < stream);
+        let begin = self.gaps.partition_point(|gap| (gap.replica, gap.epoch) < stream);
         let of_stream = self.gaps.iter().skip(begin);
         let mut next = hole.from;
         for gap in of_stream.take_while(|gap| (gap.replica, gap.epoch) == stream) {
@@ -168,28 +162,12 @@ mod tests {
     use crate::leaf::{Draft, Kind};
 
     fn leaf(n: u64) -> Leaf {
-        let id = EntryId {
-            replica: [7; 8],
-            epoch: 1,
-            n,
-        };
-        Leaf {
-            id,
-            ts_ms: 0,
-            draft: Draft::new(Kind::Decision, 1),
-            commitments: vec![],
-        }
+        let id = EntryId { replica: [7; 8], epoch: 1, n };
+        Leaf { id, ts_ms: 0, draft: Draft::new(Kind::Decision, 1), commitments: vec![] }
     }
 
     fn gap(from: u64, to: u64) -> Value {
-        Gap {
-            replica: [7; 8],
-            epoch: 1,
-            from,
-            to,
-            reason: "test".into(),
-        }
-        .to_public()
+        Gap { replica: [7; 8], epoch: 1, from, to, reason: "test".into() }.to_public()
     }
 
     fn first_uncovered(numbers: &[u64], gaps: &[(u64, u64)]) -> Option<String> {
@@ -225,32 +203,18 @@ mod tests {
 
     #[test]
     fn a_gap_reads_back() {
-        let gap = Gap {
-            replica: [1; 8],
-            epoch: 3,
-            from: 5,
-            to: 9,
-            reason: "spool".into(),
-        };
+        let gap = Gap { replica: [1; 8], epoch: 3, from: 5, to: 9, reason: "spool".into() };
         assert_eq!(Gap::from_public(&gap.to_public()), Some(gap.clone()));
         assert!(gap.covers([1; 8], 3, 6, 9) && !gap.covers([1; 8], 3, 6, 10));
         assert_eq!(Gap::from_public(&Value::empty_map()), None);
-        let backwards = Gap {
-            from: 9,
-            to: 5,
-            ..gap
-        };
+        let backwards = Gap { from: 9, to: 5, ..gap };
         assert_eq!(Gap::from_public(&backwards.to_public()), None);
     }
 
     #[test]
     fn a_number_set_keeps_streams_apart() {
         let mut set = NumberSet::default();
-        let id = EntryId {
-            replica: [1; 8],
-            epoch: 1,
-            n: u64::MAX,
-        };
+        let id = EntryId { replica: [1; 8], epoch: 1, n: u64::MAX };
         set.insert(id);
         assert!(set.contains(id));
         for other in [EntryId { n: 0, ..id }, EntryId { epoch: 2, ..id }] {

@@ -1,10 +1,10 @@
 //! One entry of the log: what is known before it is written, and its exact bytes afterwards.
 //!
-//! **Invariant:** a leaf holds no free text, no user id, no address: what may be kept for ever. Texts
-//! stand in the body beside it, and the leaf only commits to them.
+//! **Invariant:** a leaf holds no free text, no user id, no address: what may be kept for ever.
+//! Texts stand in the body beside it, and the leaf only commits to them.
 //!
-//! **Invariant:** a leaf has fourteen keys in a fixed order, absent values are null, and decoding refuses
-//! everything else. Bytes that decode encode to themselves.
+//! **Invariant:** a leaf has fourteen keys in a fixed order, absent values are null, and decoding
+//! refuses everything else. Bytes that decode encode to themselves.
 
 use crate::cbor::{CborError, Reader, Value, Writer};
 use sha2::{Digest, Sha256};
@@ -18,8 +18,8 @@ const KEYS: usize = 14;
 /// The longest name of a kind, field or build.
 const NAME_BYTES_MAX: usize = 128;
 
-/// Who wrote an entry, and as which of theirs: contiguous within a replica and epoch, so that a missing
-/// one shows.
+/// Who wrote an entry, and as which of theirs: contiguous within a replica and epoch, so that a
+/// missing one shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId {
     /// The installation that wrote it.
@@ -48,19 +48,13 @@ impl EntryId {
         replica.copy_from_slice(&bytes[..8]);
         epoch.copy_from_slice(&bytes[8..12]);
         n.copy_from_slice(&bytes[12..]);
-        Self {
-            replica,
-            epoch: u32::from_be_bytes(epoch),
-            n: u64::from_be_bytes(n),
-        }
+        Self { replica, epoch: u32::from_be_bytes(epoch), n: u64::from_be_bytes(n) }
     }
 }
 
 impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.to_bytes()
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.to_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -84,7 +78,8 @@ macro_rules! kinds {
                 }
             }
 
-            /// The kind with this name; never fails, because the log may be younger than the reader.
+            /// The kind with this name; never fails, because the log may be younger than the
+            /// reader.
             #[must_use]
             pub fn parse(name: &str) -> Self {
                 match name {
@@ -190,11 +185,7 @@ impl Draft {
     pub fn check(&self) -> Result<(), LeafError> {
         check_name(self.kind.as_str(), "kind")?;
         check_length(&self.build, "build")?;
-        if self.public.fits_below(1) {
-            Ok(())
-        } else {
-            Err(LeafError::TooDeep)
-        }
+        if self.public.fits_below(1) { Ok(()) } else { Err(LeafError::TooDeep) }
     }
 }
 
@@ -239,13 +230,7 @@ impl Leaf {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
-        Self::write(
-            &mut out,
-            self.id,
-            self.ts_ms,
-            &self.draft,
-            &self.commitments,
-        );
+        Self::write(&mut out, self.id, self.ts_ms, &self.draft, &self.commitments);
         out
     }
 
@@ -342,12 +327,7 @@ impl Leaf {
             build,
             public,
         };
-        Ok(Self {
-            id,
-            ts_ms,
-            draft,
-            commitments,
-        })
+        Ok(Self { id, ts_ms, draft, commitments })
     }
 }
 
@@ -381,41 +361,24 @@ fn read_commitments(r: &mut Reader<'_>) -> Result<Vec<Commitment>, LeafError> {
     for _ in 0..count {
         let at = r.offset();
         if r.map()? != 4 {
-            return Err(CborError::Unexpected {
-                at,
-                expected: "a commitment",
-            }
-            .into());
+            return Err(CborError::Unexpected { at, expected: "a commitment" }.into());
         }
         let blob = field(r, "b", Reader::array_of)?;
         let plain = field(r, "c", Reader::array_of)?;
         let name = field(r, "f", Reader::text)?;
         check_name(name, "field")?;
         let len = field(r, "len", Reader::uint)?;
-        commitments.push(Commitment {
-            field: name.to_owned(),
-            plain,
-            blob,
-            len,
-        });
+        commitments.push(Commitment { field: name.to_owned(), plain, blob, len });
     }
     Ok(commitments)
 }
 
 fn check_name(name: &str, what: &'static str) -> Result<(), LeafError> {
-    if name.is_empty() {
-        Err(LeafError::Name(what))
-    } else {
-        check_length(name, what)
-    }
+    if name.is_empty() { Err(LeafError::Name(what)) } else { check_length(name, what) }
 }
 
 const fn check_length(name: &str, what: &'static str) -> Result<(), LeafError> {
-    if name.len() <= NAME_BYTES_MAX {
-        Ok(())
-    } else {
-        Err(LeafError::Name(what))
-    }
+    if name.len() <= NAME_BYTES_MAX { Ok(()) } else { Err(LeafError::Name(what)) }
 }
 
 /// SHA-256 of parts, one after another.

@@ -2,11 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn example() -> Leaf {
-    let id = EntryId {
-        replica: *b"replica1",
-        epoch: 2,
-        n: 7,
-    };
+    let id = EntryId { replica: *b"replica1", epoch: 2, n: 7 };
     let draft = Draft {
         kind: Kind::Decision,
         audit: Some([0xa1; 16]),
@@ -23,18 +19,9 @@ fn example() -> Leaf {
             ("crisis", false.into()),
         ]),
     };
-    let commitments = vec![Commitment {
-        field: "request".into(),
-        plain: [0xcc; 32],
-        blob: [0xbb; 32],
-        len: 5,
-    }];
-    Leaf {
-        id,
-        ts_ms: 1_794_000_000_000,
-        draft,
-        commitments,
-    }
+    let commitments =
+        vec![Commitment { field: "request".into(), plain: [0xcc; 32], blob: [0xbb; 32], len: 5 }];
+    Leaf { id, ts_ms: 1_794_000_000_000, draft, commitments }
 }
 
 /// These bytes are a promise: a log written today must verify for ever.
@@ -120,18 +107,10 @@ fn tenants_have_stable_numbers_that_fit_a_signed_column() {
 
 #[test]
 fn ids_go_through_their_bytes_and_sort_alike() {
-    let id = EntryId {
-        replica: [3; 8],
-        epoch: 9,
-        n: 0x0102_0304,
-    };
+    let id = EntryId { replica: [3; 8], epoch: 9, n: 0x0102_0304 };
     assert_eq!(EntryId::from_bytes(id.to_bytes()), id);
     assert_eq!(id.to_string(), "0303030303030303000000090000000001020304");
-    let later = EntryId {
-        epoch: 10,
-        n: 1,
-        ..id
-    };
+    let later = EntryId { epoch: 10, n: 1, ..id };
     assert!(id < later && id.to_bytes() < later.to_bytes());
 }
 
@@ -155,10 +134,7 @@ fn kinds_keep_their_names() {
         assert!(!matches!(kind, Kind::Other(_)), "{name}");
         assert_eq!(kind.to_string(), name);
     }
-    assert_eq!(
-        Kind::parse("appeal.open"),
-        Kind::Other("appeal.open".into())
-    );
+    assert_eq!(Kind::parse("appeal.open"), Kind::Other("appeal.open".into()));
 }
 
 #[test]
@@ -171,16 +147,10 @@ fn bytes_of_another_form_are_refused() {
     };
     assert_eq!(refused(|bytes| bytes[0] = 0xad), LeafError::Keys(13));
     assert_eq!(refused(|bytes| bytes[3] = 2), LeafError::Version(2));
-    assert!(matches!(
-        refused(|bytes| bytes.push(0)),
-        LeafError::Encoding(_)
-    ));
+    assert!(matches!(refused(|bytes| bytes.push(0)), LeafError::Encoding(_)));
     let mut unnumbered = example();
     unnumbered.id.n = 0;
-    assert_eq!(
-        Leaf::decode(&unnumbered.encode()),
-        Err(LeafError::Unnumbered)
-    );
+    assert_eq!(Leaf::decode(&unnumbered.encode()), Err(LeafError::Unnumbered));
     for cut in 0..good.len() {
         assert!(Leaf::decode(&good[..cut]).is_err(), "cut at {cut}");
     }

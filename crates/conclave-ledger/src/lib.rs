@@ -1,10 +1,11 @@
 //! The tamper-evident log: its bytes, its tree and its offline verification.
 //!
-//! **Invariant:** nothing here does IO, reads a clock, draws randomness or awaits. Ids, times and salts
-//! are given by the caller, so that the same entry has the same bytes for ever.
+//! **Invariant:** nothing here does IO, reads a clock, draws randomness or awaits. Ids, times and
+//! salts are given by the caller, so that the same entry has the same bytes for ever.
 //!
-//! **Invariant:** decoding accepts exactly what encoding produces, and nothing else: every entry has one
-//! form, so a byte that was changed cannot hide behind a second spelling of the same meaning.
+//! **Invariant:** decoding accepts exactly what encoding produces, and nothing else: every entry
+//! has one form, so a byte that was changed cannot hide behind a second spelling of the same
+//! meaning.
 
 pub mod cbor;
 

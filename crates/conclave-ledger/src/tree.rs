@@ -1,7 +1,7 @@
 //! The Merkle tree over the log, hashed as RFC 6962 says.
 //!
-//! **Invariant:** a leaf and an inner node can never have the same hash by construction: their inputs
-//! begin with different bytes.
+//! **Invariant:** a leaf and an inner node can never have the same hash by construction: their
+//! inputs begin with different bytes.
 //!
 //! **Invariant:** appending needs only the compact range, never the leaves before.
 
@@ -22,7 +22,8 @@ pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     sha256(&[&[1], left, right])
 }
 
-/// The roots of the perfect subtrees that make up a tree, largest first: one for each bit of its size.
+/// The roots of the perfect subtrees that make up a tree, largest first: one for each bit of its
+/// size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompactRange {
     size: u64,
@@ -33,10 +34,7 @@ impl CompactRange {
     /// The range of an empty tree.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            size: 0,
-            peaks: Vec::new(),
-        }
+        Self { size: 0, peaks: Vec::new() }
     }
 
     /// How many leaves there are.
@@ -82,10 +80,7 @@ impl CompactRange {
         let size = u64::from_be_bytes(*size);
         let (peaks, rest) = peaks.as_chunks::<32>();
         let fits = rest.is_empty() && peaks.len() == size.count_ones() as usize;
-        fits.then(|| Self {
-            size,
-            peaks: peaks.to_vec(),
-        })
+        fits.then(|| Self { size, peaks: peaks.to_vec() })
     }
 }
 
@@ -198,11 +193,7 @@ pub fn verify_consistency(
     let shift = (old - 1).trailing_ones();
     let (mut at, mut last) = ((old - 1) >> shift, (new - 1) >> shift);
     let mut path = proof.iter();
-    let first = if old.is_power_of_two() {
-        Some(old_root)
-    } else {
-        path.next()
-    };
+    let first = if old.is_power_of_two() { Some(old_root) } else { path.next() };
     let Some(first) = first else { return false };
     let (mut was, mut is) = (*first, *first);
     for sibling in path {

@@ -30,10 +30,7 @@ fn hash(text: &str) -> Hash {
 }
 
 fn published() -> Vec<Hash> {
-    INPUTS
-        .iter()
-        .map(|input| leaf_hash(&hex::decode(input).unwrap()))
-        .collect()
+    INPUTS.iter().map(|input| leaf_hash(&hex::decode(input).unwrap())).collect()
 }
 
 /// The definition of RFC 6962, section 2.1, word by word, and as slow.
@@ -89,11 +86,7 @@ fn published_inclusion_paths() {
     ];
     for (index, size, path) in cases {
         let path: Vec<Hash> = path.iter().map(|text| hash(text)).collect();
-        assert_eq!(
-            inclusion_proof(&leaves[..size], index).unwrap(),
-            path,
-            "{index} of {size}"
-        );
+        assert_eq!(inclusion_proof(&leaves[..size], index).unwrap(), path, "{index} of {size}");
     }
 }
 
@@ -131,11 +124,7 @@ fn published_consistency_paths() {
     ];
     for (old, new, path) in cases {
         let path: Vec<Hash> = path.iter().map(|text| hash(text)).collect();
-        assert_eq!(
-            consistency_proof(&leaves[..new], old).unwrap(),
-            path,
-            "{old} to {new}"
-        );
+        assert_eq!(consistency_proof(&leaves[..new], old).unwrap(), path, "{old} to {new}");
     }
 }
 
@@ -157,11 +146,7 @@ fn every_proof_of_small_trees_verifies_and_no_other() {
             for claimed in 0..=size {
                 let holds =
                     verify_inclusion(&leaves[index], claimed as u64, size as u64, &proof, &root);
-                assert_eq!(
-                    holds,
-                    claimed == index,
-                    "leaf {index} as {claimed} of {size}"
-                );
+                assert_eq!(holds, claimed == index, "leaf {index} as {claimed} of {size}");
             }
         }
         assert_eq!(inclusion_proof(&leaves, size), None);
@@ -174,10 +159,7 @@ fn every_proof_of_small_trees_verifies_and_no_other() {
             assert!(holds(&old_root, &root, &proof), "{old} to {size}");
             assert!(!holds(&[9; 32], &root, &proof), "{old} to {size}: old root");
             if old > 0 {
-                assert!(
-                    !holds(&old_root, &[9; 32], &proof),
-                    "{old} to {size}: new root"
-                );
+                assert!(!holds(&old_root, &[9; 32], &proof), "{old} to {size}: new root");
             }
             let longer = [proof.as_slice(), &[[0; 32]]].concat();
             assert!(!holds(&old_root, &root, &longer), "{old} to {size}: longer");

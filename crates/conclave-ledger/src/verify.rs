@@ -1,10 +1,10 @@
 //! Checks a whole log from its bytes, one entry at a time.
 //!
-//! **Invariant:** the auditor trusts nothing it is given but the head it is to be compared with: every
-//! hash is computed again from the bytes.
+//! **Invariant:** the auditor trusts nothing it is given but the head it is to be compared with:
+//! every hash is computed again from the bytes.
 //!
-//! **Invariant:** it never stops early and never panics. What follows a bad entry is still counted, and
-//! the report names the first bad entry of the log, not the first one noticed.
+//! **Invariant:** it never stops early and never panics. What follows a bad entry is still counted,
+//! and the report names the first bad entry of the log, not the first one noticed.
 
 use crate::body::StoredBody;
 use crate::cbor::Value;
@@ -83,6 +83,7 @@ pub struct Auditor<'a> {
     coverage: Coverage,
     decisions: NumberSet,
     sound_until: u64,
+    suspects: Option<(u64, u64)>,
     report: Report,
     extra: Option<ExtraCheck<'a>>,
 }
@@ -97,10 +98,7 @@ impl<'a> Auditor<'a> {
     /// Also runs `extra` on every entry that is sound in itself.
     #[must_use]
     pub fn with_check(extra: ExtraCheck<'a>) -> Self {
-        Self {
-            extra: Some(extra),
-            ..Self::default()
-        }
+        Self { extra: Some(extra), ..Self::default() }
     }
 
     /// Takes the next entry of the log.
@@ -110,11 +108,7 @@ impl<'a> Auditor<'a> {
         self.tree.append(hash);
         self.report.entries += 1;
         if entry.seq != expected {
-            self.note(
-                expected.min(entry.seq),
-                None,
-                misplaced(expected, entry.seq),
-            );
+            self.note(expected.min(entry.seq), None, misplaced(expected, entry.seq));
         }
         let stored = if entry.leaf_hash == hash {
             Ok(())
@@ -131,35 +125,22 @@ impl<'a> Auditor<'a> {
         self.examine(seq, leaf, body, Ok(()));
     }
 
-    /// Compares the entries so far with a root that was stored when the log ended here. This cannot make
-    /// a log good, but it narrows down which entry made it bad.
+    /// Compares the entries so far with a root that was stored when the log ended here. This cannot
+    /// make a log good, but it narrows down which entry made it bad.
     pub fn milestone(&mut self, root: &Hash) {
         let size = self.report.entries;
         if *root == self.tree.root() {
             self.sound_until = size;
         } else if let Some(last) = size.checked_sub(1) {
-            let first = self.sound_until.min(last);
-            self.note(
-                first,
-                None,
-                format!("one of the entries {first} to {last} was changed"),
-            );
+            self.suspects.get_or_insert((self.sound_until.min(last), last));
         }
     }
 
-    /// Records a problem that only the reader of the store can see, such as a value of a wrong type.
+    /// Records a problem that only the reader of the store can see, such as a value of a wrong
+    /// type.
     pub fn note(&mut self, seq: u64, id: Option<EntryId>, problem: impl Into<String>) {
-        if self
-            .report
-            .first_bad
-            .as_ref()
-            .is_none_or(|bad| seq < bad.seq)
-        {
-            self.report.first_bad = Some(Bad {
-                seq,
-                id,
-                problem: problem.into(),
-            });
+        if self.report.first_bad.as_ref().is_none_or(|bad| seq < bad.seq) {
+            self.report.first_bad = Some(Bad { seq, id, problem: problem.into() });
         }
     }
 
@@ -172,11 +153,12 @@ impl<'a> Auditor<'a> {
     /// Compares the log with its head, if there is one, and reports.
     #[must_use]
     pub fn finish(mut self, head: Option<&Head>) -> Report {
-        if let Some(head) = head {
-            self.compare(head);
-        }
         if let Some((hole, problem)) = std::mem::take(&mut self.coverage).uncovered() {
             self.note(hole.seq, Some(hole.id), problem);
+        }
+        self.note_suspects();
+        if let Some(head) = head {
+            self.compare(head);
         }
         let mut report = self.report;
         report.root = hex::encode(self.tree.root());
@@ -187,18 +169,19 @@ impl<'a> Auditor<'a> {
     fn compare(&mut self, head: &Head) {
         let entries = self.report.entries;
         if head.size != entries {
-            let problem = format!(
-                "the head counts {} entries, the log has {entries}",
-                head.size
-            );
+            let problem = format!("the head counts {} entries, the log has {entries}", head.size);
             self.note(head.size.min(entries), None, problem);
-        } else if head.root != self.tree.root() {
-            // Nothing before showed what changed, so the whole log is in doubt, not its last entry.
-            self.note(
-                entries,
-                None,
-                "the root of the entries is not the root of the head",
-            );
+        } else if head.root != self.tree.root() && self.report.first_bad.is_none() {
+            let problem = "the root of the entries is not the root of the head";
+            self.note(self.sound_until, None, problem);
+        }
+    }
+
+    /// A range of entries is only worth naming where no single one is known to be bad.
+    fn note_suspects(&mut self) {
+        let Some((first, last)) = self.suspects else { return };
+        if self.report.first_bad.as_ref().is_none_or(|bad| bad.seq > last) {
+            self.note(first, None, format!("one of the entries {first} to {last} was changed"));
         }
     }
 
@@ -234,19 +217,13 @@ impl<'a> Auditor<'a> {
     ) -> Result<Option<StoredBody<'b>>, String> {
         let Some(bytes) = body else {
             let missing = Err("the body is missing".to_owned());
-            return if leaf.commitments.is_empty() {
-                Ok(None)
-            } else {
-                missing
-            };
+            return if leaf.commitments.is_empty() { Ok(None) } else { missing };
         };
         if bytes.is_empty() {
             return Err("a body without fields is stored".to_owned());
         }
         let stored = StoredBody::decode(bytes).map_err(|error| error.to_string())?;
-        stored
-            .check(&leaf.commitments)
-            .map_err(|error| error.to_string())?;
+        stored.check(&leaf.commitments).map_err(|error| error.to_string())?;
         self.report.bodies += 1;
         Ok(Some(stored))
     }
@@ -259,9 +236,7 @@ impl<'a> Auditor<'a> {
             }
             Kind::Delivery => match leaf.draft.parent {
                 Some(parent) if self.decisions.contains(parent) => Ok(()),
-                Some(parent) => Err(format!(
-                    "it delivers {parent}, which is no earlier decision"
-                )),
+                Some(parent) => Err(format!("it delivers {parent}, which is no earlier decision")),
                 None => Err("the delivery names no decision".to_owned()),
             },
             Kind::CoverageGap => self.coverage.declare(&leaf.draft.public),
@@ -274,20 +249,13 @@ impl<'a> Auditor<'a> {
         add(&mut self.report.kinds, kind.as_str(), 1);
         match kind {
             Kind::Decision => {
-                let outcome = public
-                    .get("outcome")
-                    .and_then(Value::as_str)
-                    .unwrap_or("unknown");
+                let outcome = public.get("outcome").and_then(Value::as_str).unwrap_or("unknown");
                 add(&mut self.report.outcomes, outcome, 1);
             }
             Kind::RequestRefused => {
                 let number = |key| public.get(key).and_then(Value::as_u64);
                 let status = number("status").map_or("unknown".to_owned(), |s| s.to_string());
-                add(
-                    &mut self.report.refused,
-                    &status,
-                    number("count").unwrap_or(1),
-                );
+                add(&mut self.report.refused, &status, number("count").unwrap_or(1));
             }
             _ => {}
         }

@@ -15,28 +15,14 @@ struct Row {
 const REPLICA: [u8; 8] = *b"tester01";
 
 fn id(n: u64) -> EntryId {
-    EntryId {
-        replica: REPLICA,
-        epoch: 1,
-        n,
-    }
+    EntryId { replica: REPLICA, epoch: 1, n }
 }
 
 fn row(n: u64, draft: Draft, body: &Body) -> Row {
     let (commitments, stored) = (body.commitments(), body.encode());
-    let leaf = Leaf {
-        id: id(n),
-        ts_ms: 1_000 + n,
-        draft,
-        commitments,
-    }
-    .encode();
+    let leaf = Leaf { id: id(n), ts_ms: 1_000 + n, draft, commitments }.encode();
     let body = (!stored.is_empty()).then_some(stored);
-    Row {
-        hash: leaf_hash(&leaf).to_vec(),
-        leaf,
-        body,
-    }
+    Row { hash: leaf_hash(&leaf).to_vec(), leaf, body }
 }
 
 fn decision(n: u64, outcome: &str) -> Row {
@@ -49,10 +35,7 @@ fn decision(n: u64, outcome: &str) -> Row {
 }
 
 fn delivery(n: u64, parent: Option<u64>) -> Row {
-    let draft = Draft {
-        parent: parent.map(id),
-        ..Draft::new(Kind::Delivery, 1)
-    };
+    let draft = Draft { parent: parent.map(id), ..Draft::new(Kind::Delivery, 1) };
     row(n, draft, &Body::empty())
 }
 
@@ -63,17 +46,8 @@ fn refused(n: u64, status: u64, count: u64) -> Row {
 }
 
 fn gap(n: u64, from: u64, to: u64) -> Row {
-    let gap = Gap {
-        replica: REPLICA,
-        epoch: 1,
-        from,
-        to,
-        reason: "test".into(),
-    };
-    let draft = Draft {
-        public: gap.to_public(),
-        ..Draft::new(Kind::CoverageGap, 0)
-    };
+    let gap = Gap { replica: REPLICA, epoch: 1, from, to, reason: "test".into() };
+    let draft = Draft { public: gap.to_public(), ..Draft::new(Kind::CoverageGap, 0) };
     row(n, draft, &Body::empty())
 }
 
@@ -92,21 +66,13 @@ fn log() -> Vec<Row> {
 
 fn head_of(rows: &[Row]) -> Head {
     let hashes: Vec<Hash> = rows.iter().map(|row| leaf_hash(&row.leaf)).collect();
-    Head {
-        size: rows.len() as u64,
-        root: root_of(&hashes),
-    }
+    Head { size: rows.len() as u64, root: root_of(&hashes) }
 }
 
 fn audit_with<'a>(mut auditor: Auditor<'a>, rows: &[Row], head: &Head) -> Report {
     for (seq, row) in (0..).zip(rows) {
         let (leaf, leaf_hash, body) = (&*row.leaf, &*row.hash, row.body.as_deref());
-        auditor.feed(&Entry {
-            seq,
-            leaf,
-            leaf_hash,
-            body,
-        });
+        auditor.feed(&Entry { seq, leaf, leaf_hash, body });
     }
     auditor.finish(Some(head))
 }
@@ -130,10 +96,7 @@ fn a_sound_log_is_counted() {
     assert_eq!((report.entries, report.bodies), (8, 2));
     assert_eq!(report.root, hex::encode(head.root));
     assert_eq!((report.kinds["decision"], report.kinds["genesis"]), (2, 1));
-    assert_eq!(
-        (report.outcomes["delivered"], report.outcomes["blocked"]),
-        (1, 1)
-    );
+    assert_eq!((report.outcomes["delivered"], report.outcomes["blocked"]), (1, 1));
     assert_eq!((report.refused["401"], report.refused["429"]), (4, 2));
 }
 
@@ -153,10 +116,7 @@ fn what_an_administrator_could_try_is_named() {
         problem(&rows, &head)
     };
     let (seq, sentence) = bad(|rows| rows[3].hash[0] ^= 1);
-    assert_eq!(
-        (seq, &*sentence),
-        (3, "the leaf does not have the hash that is stored for it")
-    );
+    assert_eq!((seq, &*sentence), (3, "the leaf does not have the hash that is stored for it"));
     assert_eq!(
         bad(|rows| rows.truncate(6)),
         (6, "the head counts 8 entries, the log has 6".into())
@@ -164,28 +124,13 @@ fn what_an_administrator_could_try_is_named() {
     assert_eq!(bad(|rows| rows.push(refused(9, 400, 1))).0, 8);
     assert_eq!(bad(|rows| rows.swap(2, 3)).0, 2, "reordered");
     assert_eq!(bad(|rows| drop(rows.remove(0))).0, 0, "the first is gone");
-    assert_eq!(
-        bad(|rows| drop(rows.remove(4))).0,
-        4,
-        "one in the middle is gone"
-    );
+    assert_eq!(bad(|rows| drop(rows.remove(4))).0, 4, "one in the middle is gone");
     assert_eq!(bad(|rows| rows[1] = decision(2, "failed")).1, {
         "the root of the entries is not the root of the head"
     });
-    assert_eq!(
-        bad(|rows| rows[1].body = None),
-        (1, "the body is missing".into())
-    );
-    assert_eq!(
-        bad(|rows| rows[1].body = rows[3].body.clone()).0,
-        1,
-        "another's body"
-    );
-    assert_eq!(
-        bad(|rows| rows[2].body = Some(vec![])).0,
-        2,
-        "a body from nowhere"
-    );
+    assert_eq!(bad(|rows| rows[1].body = None), (1, "the body is missing".into()));
+    assert_eq!(bad(|rows| rows[1].body = rows[3].body.clone()).0, 1, "another's body");
+    assert_eq!(bad(|rows| rows[2].body = Some(vec![])).0, 2, "a body from nowhere");
 }
 
 #[test]
@@ -194,37 +139,19 @@ fn a_missing_position_is_named() {
     let mut auditor = Auditor::new();
     for (seq, row) in (0..).zip(&rows).filter(|(seq, _)| *seq != 3) {
         let (leaf, leaf_hash, body) = (&*row.leaf, &*row.hash, row.body.as_deref());
-        auditor.feed(&Entry {
-            seq,
-            leaf,
-            leaf_hash,
-            body,
-        });
+        auditor.feed(&Entry { seq, leaf, leaf_hash, body });
     }
     let bad = auditor.finish(Some(&head)).first_bad.unwrap();
-    assert_eq!(
-        (bad.seq, &*bad.problem),
-        (3, "entry 3 is missing: the next one is 4")
-    );
+    assert_eq!((bad.seq, &*bad.problem), (3, "entry 3 is missing: the next one is 4"));
 }
 
 #[test]
 fn a_delivery_needs_an_earlier_decision() {
-    let rows = vec![
-        decision(1, "delivered"),
-        delivery(2, Some(3)),
-        decision(3, "delivered"),
-    ];
+    let rows = vec![decision(1, "delivered"), delivery(2, Some(3)), decision(3, "delivered")];
     let (seq, sentence) = problem(&rows, &head_of(&rows));
-    assert!(
-        seq == 1 && sentence.contains("no earlier decision"),
-        "{sentence}"
-    );
+    assert!(seq == 1 && sentence.contains("no earlier decision"), "{sentence}");
     let rows = vec![delivery(1, None)];
-    assert_eq!(
-        problem(&rows, &head_of(&rows)).1,
-        "the delivery names no decision"
-    );
+    assert_eq!(problem(&rows, &head_of(&rows)).1, "the delivery names no decision");
     let rows = vec![refused(1, 400, 1), delivery(2, Some(1))];
     assert_eq!(problem(&rows, &head_of(&rows)).0, 1);
 }
@@ -233,10 +160,7 @@ fn a_delivery_needs_an_earlier_decision() {
 fn missing_numbers_need_a_statement() {
     let rows = vec![refused(1, 400, 1), refused(4, 400, 1), refused(5, 400, 1)];
     let (seq, sentence) = problem(&rows, &head_of(&rows));
-    assert_eq!(
-        (seq, &*sentence),
-        (1, "entries 2 to 3 of this replica are missing")
-    );
+    assert_eq!((seq, &*sentence), (1, "entries 2 to 3 of this replica are missing"));
     let rows = vec![refused(1, 400, 1), refused(4, 400, 1), gap(5, 2, 3)];
     assert!(audit(&rows, &head_of(&rows)).ok);
     let rows = vec![refused(1, 400, 1), refused(4, 400, 1), gap(5, 2, 2)];
@@ -248,20 +172,10 @@ fn the_callers_own_check_is_run_on_sound_entries() {
     let (rows, head) = (log(), head_of(&log()));
     let mut seen = Vec::new();
     let check: ExtraCheck<'_> = Box::new(|seq, leaf, body| {
-        seen.push((
-            seq,
-            leaf.draft.kind.clone(),
-            body.and_then(|body| body.open("request")),
-        ));
-        if seq == 3 {
-            Err("the votes do not give this outcome".into())
-        } else {
-            Ok(())
-        }
+        seen.push((seq, leaf.draft.kind.clone(), body.and_then(|body| body.open("request"))));
+        if seq == 3 { Err("the votes do not give this outcome".into()) } else { Ok(()) }
     });
-    let bad = audit_with(Auditor::with_check(check), &rows, &head)
-        .first_bad
-        .unwrap();
+    let bad = audit_with(Auditor::with_check(check), &rows, &head).first_bad.unwrap();
     assert_eq!((bad.seq, bad.id), (3, Some(id(4))));
     assert_eq!(bad.problem, "the votes do not give this outcome");
     assert_eq!(seen.len(), 8);
@@ -275,26 +189,14 @@ fn pending_entries_are_counted_but_not_part_of_the_tree() {
     let mut auditor = Auditor::new();
     for (seq, row) in (0..).zip(&rows[..5]) {
         let (leaf, leaf_hash, body) = (&*row.leaf, &*row.hash, row.body.as_deref());
-        auditor.feed(&Entry {
-            seq,
-            leaf,
-            leaf_hash,
-            body,
-        });
+        auditor.feed(&Entry { seq, leaf, leaf_hash, body });
     }
     for row in &rows[5..] {
         auditor.feed_pending(&row.leaf, row.body.as_deref());
     }
     let report = auditor.finish(Some(&head));
     assert!(report.ok, "{:?}", report.first_bad);
-    assert_eq!(
-        (
-            report.entries,
-            report.pending,
-            report.kinds["request.refused"]
-        ),
-        (5, 3, 3)
-    );
+    assert_eq!((report.entries, report.pending, report.kinds["request.refused"]), (5, 3, 3));
     assert_eq!(report.root, hex::encode(head.root));
 }
 
@@ -302,63 +204,38 @@ fn pending_entries_are_counted_but_not_part_of_the_tree() {
 fn milestones_narrow_down_what_was_changed() {
     let good = log();
     let mut rows = good.clone();
-    rows[5] = row(
-        6,
-        Draft {
-            parent: Some(id(4)),
-            tenant: 9,
-            ..Draft::new(Kind::Delivery, 1)
-        },
-        &{ Body::empty() },
-    );
+    rows[5] = row(6, Draft { parent: Some(id(4)), tenant: 9, ..Draft::new(Kind::Delivery, 1) }, &{
+        Body::empty()
+    });
     let mut auditor = Auditor::new();
     for (seq, row) in (0..).zip(&rows) {
         let (leaf, leaf_hash, body) = (&*row.leaf, &*row.hash, row.body.as_deref());
-        auditor.feed(&Entry {
-            seq,
-            leaf,
-            leaf_hash,
-            body,
-        });
+        auditor.feed(&Entry { seq, leaf, leaf_hash, body });
         if seq % 2 == 1 {
             auditor.milestone(&head_of(&good[..=usize::try_from(seq).unwrap()]).root);
         }
     }
     let bad = auditor.finish(Some(&head_of(&good))).first_bad.unwrap();
-    assert_eq!(
-        (bad.seq, &*bad.problem),
-        (4, "one of the entries 4 to 5 was changed")
-    );
+    assert_eq!((bad.seq, &*bad.problem), (4, "one of the entries 4 to 5 was changed"));
 }
 
 #[test]
 fn a_hostile_log_does_not_fill_the_memory_with_names() {
-    let rows: Vec<Row> = (1..=1_500)
-        .map(|n| decision(n, &format!("outcome {n}")))
-        .collect();
+    let rows: Vec<Row> = (1..=1_500).map(|n| decision(n, &format!("outcome {n}"))).collect();
     let report = audit(&rows, &head_of(&rows));
-    assert_eq!(
-        (report.outcomes.len(), report.outcomes["(others)"]),
-        (1_001, 500)
-    );
+    assert_eq!((report.outcomes.len(), report.outcomes["(others)"]), (1_001, 500));
 }
 
 #[test]
 fn every_flipped_byte_of_a_log_is_found_where_it_is() {
     let (good, head) = (log(), head_of(&log()));
     for seq in 0..good.len() {
-        let lengths = [
-            good[seq].leaf.len(),
-            good[seq].body.as_ref().map_or(0, Vec::len),
-        ];
+        let lengths = [good[seq].leaf.len(), good[seq].body.as_ref().map_or(0, Vec::len)];
         for (part, length) in lengths.into_iter().enumerate() {
             for at in 0..length {
                 let mut rows = good.clone();
-                let bytes = if part == 0 {
-                    &mut rows[seq].leaf
-                } else {
-                    rows[seq].body.as_mut().unwrap()
-                };
+                let bytes =
+                    if part == 0 { &mut rows[seq].leaf } else { rows[seq].body.as_mut().unwrap() };
                 bytes[at] ^= 0x40;
                 let report = audit(&rows, &head);
                 let bad = report.first_bad.map(|bad| bad.seq);

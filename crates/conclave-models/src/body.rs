@@ -1,10 +1,10 @@
 //! The request as it goes to a provider.
 //!
-//! **Invariant:** fields that choose a host, a key or a header are removed, whatever their case; what is
-//! unknown passes through.
+//! **Invariant:** fields that choose a host, a key or a header are removed, whatever their case;
+//! what is unknown passes through.
 //!
-//! **Invariant:** no field is sent that a lenient reader could take for one that was judged: a second
-//! `Messages` beside `messages` is removed.
+//! **Invariant:** no field is sent that a lenient reader could take for one that was judged: a
+//! second `Messages` beside `messages` is removed.
 
 use conclave_core::Role;
 use conclave_engine::ModelRequest;
@@ -174,8 +174,8 @@ fn is_withheld(field: &str) -> bool {
         || ROUTING_PREFIXES.iter().any(has_prefix)
 }
 
-/// Whether some reader could take this name for one of `names` though it is not: readers that ignore
-/// case also fold letters outside ASCII, such as the long s.
+/// Whether some reader could take this name for one of `names` though it is not: readers that
+/// ignore case also fold letters outside ASCII, such as the long s.
 fn is_disguised(field: &str, names: &[&str]) -> bool {
     !field.is_ascii() || names.iter().any(|name| field != *name && field.eq_ignore_ascii_case(name))
 }

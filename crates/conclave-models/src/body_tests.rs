@@ -1,3 +1,5 @@
+//! What is sent and what is not.
+
 use super::*;
 use crate::fixture::request_with;
 use conclave_core::Message;

@@ -1,10 +1,10 @@
 //! Stops asking a provider that is down, so that a turn fails at once instead of waiting.
 //!
-//! **Invariant:** while it is open nothing is sent; when the pause is over exactly one request is let
-//! through, and what becomes of it decides.
+//! **Invariant:** while it is open nothing is sent; when the pause is over exactly one request is
+//! let through, and what becomes of it decides.
 //!
-//! **Invariant:** a request that is given up half-way says nothing about the provider, and never leaves
-//! the breaker stuck.
+//! **Invariant:** a request that is given up half-way says nothing about the provider, and never
+//! leaves the breaker stuck.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

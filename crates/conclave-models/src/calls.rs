@@ -1,7 +1,7 @@
 //! The tool calls of a reply as providers write them.
 //!
-//! **Invariant:** every action a reply asks for becomes a [`ToolCall`] or makes the whole reply invalid:
-//! none is dropped unjudged.
+//! **Invariant:** every action a reply asks for becomes a [`ToolCall`] or makes the whole reply
+//! invalid: none is dropped unjudged.
 
 use crate::fault::Fault;
 use conclave_core::ToolCall;

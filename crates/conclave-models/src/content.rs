@@ -1,7 +1,7 @@
 //! The text of a message as providers write it: a string, null, or a list of parts.
 //!
-//! **Invariant:** only parts that are text are kept; reasoning, images and whatever else a list may hold
-//! are dropped, because nobody judges them.
+//! **Invariant:** only parts that are text are kept; reasoning, images and whatever else a list may
+//! hold are dropped, because nobody judges them.
 
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use std::fmt;

@@ -1,11 +1,11 @@
-//! Adapters to what proposes replies: providers that speak the OpenAI chat protocol, and the built-in
-//! responder.
+//! Adapters to what proposes replies: providers that speak the OpenAI chat protocol, and the
+//! built-in responder.
 //!
-//! **Invariant:** where a request goes and with which key is decided by configuration alone; nothing a
-//! client sends can choose a host, a key or a header.
+//! **Invariant:** where a request goes and with which key is decided by configuration alone;
+//! nothing a client sends can choose a host, a key or a header.
 //!
-//! **Invariant:** everything a provider sends is bounded in size and time, and only the fields that are
-//! judged leave this crate: text, tool calls, why it stopped, what it cost.
+//! **Invariant:** everything a provider sends is bounded in size and time, and only the fields that
+//! are judged leave this crate: text, tool calls, why it stopped, what it cost.
 //!
 //! **Invariant:** no secret stands in an error, in `Debug` output or in a log line.
 

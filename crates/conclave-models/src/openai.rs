@@ -1,7 +1,7 @@
 //! A provider that speaks the OpenAI chat protocol, as a [`Model`].
 //!
-//! **Invariant:** an exchange ends within the time the request allows, whatever the provider does, and
-//! reads no more bytes than configured.
+//! **Invariant:** an exchange ends within the time the request allows, whatever the provider does,
+//! and reads no more bytes than configured.
 //!
 //! **Invariant:** a request is sent again only if the provider cannot have begun to answer it: no
 //! connection was made, or it said itself that it did not take it.
@@ -246,7 +246,8 @@ async fn read_events(mut answer: Answer, bytes_max: usize) -> Result<Proposal, F
     accumulator.finish()
 }
 
-/// Reads what is left after the last event; a connection can only be used again once it is read out.
+/// Reads what is left after the last event; a connection can only be used again once it is read
+/// out.
 fn drain(mut answer: Answer) {
     if let Some(Ok(None) | Err(_)) = answer.piece().now_or_never() {
         return;

@@ -301,4 +301,20 @@ mod tests {
         let found = redactor.snippet(&[0xff, 0xfe, b'a', 0x80], false);
         assert!(found.contains('a'));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_surrounds_it_a_secret_does_not_get_out(
+            before in "\\PC{0,60}", after in "\\PC{0,60}", is_cut in proptest::bool::ANY,
+        ) {
+            let secrets = [SecretString::from("Tr0ub4dor")];
+            let conversation = [Message::text(Role::User, "words that only a person would say")];
+            let redactor = Redactor { secrets: &secrets, conversation: &conversation };
+            let body = format!("{before}Tr0ub4dor{after} only a person would");
+            let found = redactor.snippet(body.as_bytes(), is_cut);
+            proptest::prop_assert!(!found.contains("Tr0ub4dor"));
+            proptest::prop_assert!(!found.contains("only a person would"));
+            proptest::prop_assert!(found.chars().count() <= SNIPPET_CHARS_MAX);
+        }
+    }
 }

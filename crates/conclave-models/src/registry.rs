@@ -1,6 +1,7 @@
 //! Which models clients may ask for, who answers, and at what price.
 //!
-//! **Invariant:** a name means one model; two entries with the same name are an error, not a choice.
+//! **Invariant:** a name means one model; two entries with the same name are an error, not a
+//! choice.
 
 use conclave_core::MicroUsd;
 use conclave_engine::{Model, ModelDirectory, OfferedModel};

@@ -1,7 +1,7 @@
 //! Reads a whole chat completion.
 //!
-//! **Invariant:** what comes out was understood in full; a reply that is not, is no reply. Fields we do
-//! not know are dropped.
+//! **Invariant:** what comes out was understood in full; a reply that is not, is no reply. Fields
+//! we do not know are dropped.
 
 use crate::calls::{WireCall, WireFunction, read_calls};
 use crate::content::Text;

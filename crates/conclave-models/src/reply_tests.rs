@@ -1,3 +1,5 @@
+//! What is a reply and what is not.
+
 use super::*;
 use conclave_core::{GenerationFailure, ToolCall};
 use serde_json::{Value, json};
@@ -152,4 +154,23 @@ fn numbers_json_does_not_have_are_forgiven_outside_strings() {
     let proposal = read_reply(reply).unwrap();
     assert_eq!(proposal.candidate.text, r#"a "NaN" \"#);
     assert_eq!(proposal.claim, Claim::default());
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_damaged_reply_is_read_or_refused_but_never_a_panic(
+        at in 0_usize..120, byte in proptest::num::u8::ANY, length in 0_usize..120,
+    ) {
+        let call = json!({"id": "c", "function": {"name": "look", "arguments": "{}"}});
+        let reply = message(&json!({"content": "h\u{e9}llo", "tool_calls": [call]}));
+        let mut bytes = reply.to_string().into_bytes();
+        if let Some(place) = bytes.get_mut(at) {
+            *place = byte;
+        }
+        bytes.truncate(bytes.len().saturating_sub(length));
+        match read_bytes(&bytes) {
+            Ok(candidate) => proptest::prop_assert!(!candidate.is_silence()),
+            Err(failure) => proptest::prop_assert_eq!(failure, GenerationFailure::Invalid),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! When a request may be sent a second time.
 //!
-//! **Invariant:** over time a provider sees at most a tenth more requests than were asked for, whatever
-//! it answers: retries are paid from a budget that requests fill.
+//! **Invariant:** over time a provider sees at most a tenth more requests than were asked for,
+//! whatever it answers: retries are paid from a budget that requests fill.
 
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
@@ -40,8 +40,8 @@ impl RetryBudget {
     }
 }
 
-/// How long to wait before asking again, where the provider said that it did not take the request and
-/// that it soon will.
+/// How long to wait before asking again, where the provider said that it did not take the request
+/// and that it soon will.
 pub(crate) fn wait_asked_for(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     let value = headers.get(RETRY_AFTER).filter(|_| is_busy)?;

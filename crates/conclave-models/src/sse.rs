@@ -1,9 +1,10 @@
 //! Splits server-sent events out of bytes.
 //!
-//! **Invariant:** memory is bounded: a line, and the data of one event, may be [`LINE_BYTES_MAX`] long.
+//! **Invariant:** memory is bounded: a line, and the data of one event, may be [`LINE_BYTES_MAX`]
+//! long.
 //!
-//! **Invariant:** where the bytes are cut into chunks makes no difference: lines are found in bytes, so
-//! a character may be split anywhere.
+//! **Invariant:** where the bytes are cut into chunks makes no difference: lines are found in
+//! bytes, so a character may be split anywhere.
 
 /// The longest line, and the most data of one event.
 pub(crate) const LINE_BYTES_MAX: usize = 1024 * 1024;
@@ -156,5 +157,26 @@ mod tests {
         let line = format!("data: {}\n", "a".repeat(64 * 1024));
         let chunks: Vec<&[u8]> = std::iter::repeat_n(line.as_bytes(), 17).collect();
         assert_eq!(split(&chunks), Err(TooLong));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_give_the_same_events_in_any_chunks(
+            bytes in proptest::collection::vec(
+                proptest::sample::select(b"data: \r\n\xff{x".to_vec()), 0..200),
+            size in 1_usize..50,
+        ) {
+            let events = |chunks: &[&[u8]]| {
+                let mut splitter = EventSplitter::default();
+                let mut events = Vec::new();
+                for chunk in chunks {
+                    splitter.feed(chunk, &mut events).unwrap();
+                }
+                events.extend(splitter.finish().unwrap());
+                events
+            };
+            let chunks: Vec<&[u8]> = bytes.chunks(size).collect();
+            proptest::prop_assert_eq!(events(&chunks), events(&[bytes.as_slice()]));
+        }
     }
 }

@@ -3,8 +3,9 @@
 //! **Invariant:** addresses that answer with credentials (cloud metadata, link-local) are refused
 //! whatever the configuration says.
 //!
-//! **Invariant:** a name is judged by the addresses it resolves to at the moment of connecting, and the
-//! connection goes to one of the addresses that were judged: a name cannot be re-bound in between.
+//! **Invariant:** a name is judged by the addresses it resolves to at the moment of connecting, and
+//! the connection goes to one of the addresses that were judged: a name cannot be re-bound in
+//! between.
 
 use futures_util::future::BoxFuture;
 use reqwest::Url;

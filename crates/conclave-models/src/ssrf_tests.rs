@@ -1,3 +1,5 @@
+//! What may be connected to and what not.
+
 use super::*;
 
 fn refusal(url: &str, allow_private: bool) -> Option<AddressError> {

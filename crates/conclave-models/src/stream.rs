@@ -1,7 +1,7 @@
 //! Puts a reply together from the events of a stream.
 //!
-//! **Invariant:** a stream that ends before the provider said that the reply is complete is no reply:
-//! half an answer is never judged as if it were whole.
+//! **Invariant:** a stream that ends before the provider said that the reply is complete is no
+//! reply: half an answer is never judged as if it were whole.
 
 use crate::calls::{CALLS_MAX, WireFunction, named};
 use crate::content::Text;
@@ -177,7 +177,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Where a piece without an index belongs: a new id opens a call, anything else continues the last.
+    /// Where a piece without an index belongs: a new id opens a call, anything else continues the
+    /// last.
     fn unnumbered(&self, id: Option<&str>) -> u64 {
         let Some((last, call)) = self.calls.last_key_value() else {
             return 0;

@@ -1,3 +1,5 @@
+//! Streams, cut anywhere and broken everywhere.
+
 use super::*;
 use conclave_core::{Candidate, FinishReason, GenerationFailure, ToolCall};
 use conclave_testkit::completion_sse;
@@ -130,9 +132,9 @@ fn a_refusal_in_pieces_is_the_text() {
 #[test]
 fn other_choices_and_hidden_reasoning_are_dropped() {
     let pieces = [
-        event(
-            &json!({"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": "stop"}]}),
-        ),
+        event(&json!({"choices": [
+            {"index": 1, "delta": {"content": "other"}, "finish_reason": "stop"},
+        ]})),
         delta(&json!({"reasoning_content": "hidden"}), None),
         delta(&json!({"content": "this"}), Some("stop")),
     ];

@@ -1,10 +1,10 @@
 //! HTTP to one provider.
 //!
-//! **Invariant:** no redirect is followed and no proxy of the environment is used: bytes and keys go to
-//! the configured host or nowhere.
+//! **Invariant:** no redirect is followed and no proxy of the environment is used: bytes and keys
+//! go to the configured host or nowhere.
 //!
-//! **Invariant:** a body is read piece by piece against a limit; a declared length is never believed
-//! except to refuse early.
+//! **Invariant:** a body is read piece by piece against a limit; a declared length is never
+//! believed except to refuse early.
 
 use crate::config::{ConfigError, ProviderConfig};
 use crate::fault::Fault;

@@ -1,4 +1,5 @@
-//! What a reply cost in tokens: the provider's word where it is plausible, our count where it is not.
+//! What a reply cost in tokens: the provider's word where it is plausible, our count where it is
+//! not.
 //!
 //! **Invariant:** the number is never negative, never absurd, and never nothing for something.
 

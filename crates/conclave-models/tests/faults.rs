@@ -115,7 +115,8 @@ async fn a_redirect_is_not_followed() -> Outcome<()> {
 #[tokio::test]
 async fn an_error_says_its_status_and_no_secret() -> Outcome<()> {
     let body = json!({"error": {"message":
-        "Incorrect API key sk-test-0123456789 or token hunter2222 for 'the words of the person'\u{1b}[2J"
+        "Incorrect API key sk-test-0123456789 or token hunter2222 \
+         for 'the words of the person'\u{1b}[2J"
     }});
     let mock =
         MockModel::scripted(Script::always(Behaviour::Status(401, body.to_string()))).await?;

@@ -1,17 +1,15 @@
 //! The read side of the ledger.
 //!
-//! **Invariant:** a read sees everything that was appended before it: it waits until the spool has been
-//! drained that far, and fails rather than answer with less.
+//! **Invariant:** a read sees everything that was appended before it: it waits until the spool has
+//! been drained that far, and fails rather than answer with less.
 //!
-//! **Invariant:** what belongs to a tenant is only found under that tenant; the condition stands in the
-//! query.
+//! **Invariant:** what belongs to a tenant is only found under that tenant; the condition stands in
+//! the query.
 
 use crate::db::open_reader;
 use crate::spool::{Intake, Progress};
 use conclave_core::AuditId;
-use conclave_engine::{
-    Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntry, Tally,
-};
+use conclave_engine::{Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntry, Tally};
 use futures_util::future::{BoxFuture, FutureExt};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};

@@ -1,7 +1,7 @@
 //! Small files and directories that must survive a loss of power.
 //!
-//! **Invariant:** a file made here is either whole or absent: it is written beside its place, synced, and
-//! only then linked or renamed into it.
+//! **Invariant:** a file made here is either whole or absent: it is written beside its place,
+//! synced, and only then linked or renamed into it.
 //!
 //! **Invariant:** nothing is readable by other users of the machine.
 

@@ -1,7 +1,7 @@
 //! The write side of the ledger: the engine's port in front of the spool.
 //!
-//! **Invariant:** texts are hashed and encoded by the caller's thread; the writer's thread only numbers,
-//! writes and syncs.
+//! **Invariant:** texts are hashed and encoded by the caller's thread; the writer's thread only
+//! numbers, writes and syncs.
 
 use crate::spool::{Intake, Job, Progress};
 use conclave_engine::{AppendError, Appended, Ledger};

@@ -1,11 +1,11 @@
 //! Durable storage: the spool every entry goes through, and the SQLite databases behind it.
 //!
-//! **Invariant:** this crate decides nothing about turns; it keeps what it is given, in order, exactly
-//! once, and says so only when it is true.
+//! **Invariant:** this crate decides nothing about turns; it keeps what it is given, in order,
+//! exactly once, and says so only when it is true.
 //!
-//! A data directory holds `lock`, `replica` (who this installation is), `pepper` (the secret of the keys),
-//! `spool/`, `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes) and, after
-//! damage, `quarantine/`.
+//! A data directory holds `lock`, `replica` (who this installation is), `pepper` (the secret of the
+//! keys), `spool/`, `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes)
+//! and, after damage, `quarantine/`.
 
 mod archive;
 mod db;

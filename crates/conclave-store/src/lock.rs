@@ -1,6 +1,7 @@
 //! One process at a time writes to a data directory.
 //!
-//! **Invariant:** the lock is the kernel's, not the file's: a crashed process leaves no lock behind.
+//! **Invariant:** the lock is the kernel's, not the file's: a crashed process leaves no lock
+//! behind.
 
 use crate::durable::{make_dir, private};
 use crate::error::StoreError;

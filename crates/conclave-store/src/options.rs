@@ -1,7 +1,7 @@
 //! How a store is opened.
 //!
-//! **Invariant:** the defaults are right for production; everything else is there for tests and unusual
-//! machines.
+//! **Invariant:** the defaults are right for production; everything else is there for tests and
+//! unusual machines.
 
 use crate::spool::{Disk, FileDisk};
 use conclave_engine::{Clock, Entropy};

@@ -1,7 +1,7 @@
 //! Who this installation is in the log.
 //!
-//! **Invariant:** a number is never given twice within a replica and epoch. When the identity was lost,
-//! a new epoch begins, because nobody knows any more which numbers had been given.
+//! **Invariant:** a number is never given twice within a replica and epoch. When the identity was
+//! lost, a new epoch begins, because nobody knows any more which numbers had been given.
 
 use crate::durable;
 use crate::error::StoreError;
@@ -18,8 +18,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads the identity of a data directory, or makes one. `known` is the last identity the database
-    /// saw, for the case that the file was lost and the database was not.
+    /// Reads the identity of a data directory, or makes one. `known` is the last identity the
+    /// database saw, for the case that the file was lost and the database was not.
     pub(crate) fn load(
         dir: &Path,
         known: Option<Self>,

@@ -1,7 +1,7 @@
 //! The store as a whole: opens everything in the right order and closes it again.
 //!
-//! **Invariant:** whoever holds a part of the store may go on holding it after the store was closed; it
-//! then answers with errors and nothing else.
+//! **Invariant:** whoever holds a part of the store may go on holding it after the store was
+//! closed: what is appended then is refused, what was appended before can still be read.
 
 use crate::archive::SqliteArchive;
 use crate::db::open_reader;
@@ -13,7 +13,9 @@ use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
 use crate::options::{Stamp, Stamps, StoreOptions};
 use crate::replica::Identity;
-use crate::spool::{Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover};
+use crate::spool::{
+    Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
+};
 use conclave_engine::{Archive, KeyRing, Ledger};
 use conclave_ledger::{Body, Draft, Kind, Value};
 use rusqlite::OptionalExtension;
@@ -26,6 +28,9 @@ use std::time::Duration;
 const KEEPER_TICK: Duration = Duration::from_secs(1);
 /// After how many ticks the last uses of keys are written down.
 const USES_TICKS: u32 = 60;
+
+/// How long closing waits for the database; what it does not take stays in the spool.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The ledger, the archive and the keys of one data directory.
 pub struct Store {
@@ -50,7 +55,8 @@ struct Running {
 }
 
 impl Store {
-    /// Opens a data directory: takes its lock, recovers what a crash left behind, starts the threads.
+    /// Opens a data directory: takes its lock, recovers what a crash left behind, starts the
+    /// threads.
     ///
     /// # Errors
     /// When the directory is in use, cannot be written or is damaged; the error says what to do.
@@ -70,7 +76,7 @@ impl Store {
         let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
         let new_epoch = known.filter(|known| known.epoch != identity.epoch);
         let last = new_epoch.map(|known| (known, log.state.taken.get(&known).copied()));
-        let core = Core::start(&options, spool, identity, log, recovered)?;
+        let core = Core::start(options, identity, log, recovered)?;
         if let Some((known, last_n)) = last {
             core.declare_epoch(identity, known, last_n.unwrap_or(0));
         }
@@ -124,8 +130,8 @@ impl Store {
         self.stamps.set(stamp);
     }
 
-    /// Turns notes of other processes into entries and reads the keys again, now instead of within a
-    /// second. Blocks; says how many entries were made.
+    /// Turns notes of other processes into entries and reads the keys again, now instead of within
+    /// a second. Blocks; says how many entries were made.
     ///
     /// # Errors
     /// When the database or the ledger refuses.
@@ -144,22 +150,23 @@ impl Store {
         settled.map_err(StoreError::Key)
     }
 
-    /// Writes and drains everything that was accepted, ends the threads and gives the directory free.
-    /// Blocks; calling it again does nothing.
+    /// Writes and drains everything that was accepted, ends the threads and gives the directory
+    /// free. Blocks; calling it again does nothing.
     pub fn shutdown(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         self.keeper.stop();
         join("keeper", running.keeper.take());
+        if running.writer.is_some() && self.settle(SHUTDOWN_PATIENCE).is_err() {
+            tracing::warn!("not everything could be drained; the rest stays in the spool");
+        }
         self.ledger.intake.close();
         join("spool writer", running.writer.take());
         self.archive.close_idle();
         join("drainer", running.drainer.take());
-        if running.lock.is_some() {
-            if let Err(error) = self.ring.write_uses() {
-                tracing::warn!(%error, "the last uses of keys could not be written");
-            }
+        let first = running.lock.take();
+        if let Some(Err(error)) = first.is_some().then(|| self.ring.write_uses()) {
+            tracing::warn!(%error, "the last uses of keys could not be written");
         }
-        running.lock = None;
     }
 }
 
@@ -195,14 +202,13 @@ struct Core {
 
 impl Core {
     fn start(
-        options: &StoreOptions,
-        spool: PathBuf,
+        options: StoreOptions,
         identity: Identity,
         log: Log,
         recovered: Recovered,
     ) -> Result<Self, StoreError> {
-        let database = options.dir.join("ledger.db");
-        let stamps = Arc::new(Stamps::new(options.stamp.clone()));
+        let (database, spool) = (options.dir.join("ledger.db"), options.dir.join("spool"));
+        let stamps = Arc::new(Stamps::new(options.stamp));
         let intake = Arc::new(Intake::new(options.queue_bytes));
         let taken = log.state.taken.get(&identity).copied().unwrap_or(0);
         let first_live_segment = recovered.next_index;
@@ -213,8 +219,8 @@ impl Core {
         options.entropy.fill(&mut seed);
         let writer = Writer::open(WriterParts {
             dir: spool.clone(),
-            disk: Arc::clone(&options.disk),
-            clock: Arc::clone(&options.clock),
+            disk: options.disk,
+            clock: options.clock,
             intake: Arc::clone(&intake),
             progress: Arc::clone(&progress),
             stamps: Arc::clone(&stamps),
@@ -311,7 +317,10 @@ impl Core {
     }
 }
 
-fn spawn(name: &'static str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+fn spawn(
+    name: &'static str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StoreError> {
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
     thread.map_err(|source| StoreError::Thread { name, source })
 }
@@ -342,9 +351,8 @@ impl OutboxSink for Notes {
     fn append(&self, kind: Kind, tenant: u64, public: Value) -> Result<(), String> {
         let draft = Draft { tenant, public, ..self.stamps.draft(kind) };
         let job = Job::new(draft, &Body::empty()).map_err(|error| error.to_string())?;
-        let answer = self.ledger.intake.submit(job).blocking_recv();
-        let durable = answer.map_err(|_| "the ledger is shut down".to_owned())?;
-        durable.map(|_| ()).map_err(|error| error.to_string())
+        let settled = self.ledger.intake.submit(job).wait();
+        settled.map(|_| ()).map_err(|error| error.to_string())
     }
 }
 

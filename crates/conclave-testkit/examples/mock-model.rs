@@ -107,7 +107,8 @@ impl Replies {
     }
 }
 
-/// Looks for the flag as text: a user who writes it in a message gets events, which is harmless here.
+/// Looks for the flag as text: a user who writes it in a message gets events, which is harmless
+/// here.
 fn asks_for_events(body: &[u8]) -> bool {
     [&b"\"stream\":true"[..], b"\"stream\": true"]
         .iter()

@@ -4,8 +4,9 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How the mock answers one request. Where the request says `"stream": true`, replies and tool calls
-/// are sent as server-sent events; the faults are the same bytes either way unless they say otherwise.
+/// How the mock answers one request. Where the request says `"stream": true`, replies and tool
+/// calls are sent as server-sent events; the faults are the same bytes either way unless they say
+/// otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Behaviour {
     /// An ordinary reply with this text.

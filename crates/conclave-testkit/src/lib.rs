@@ -1,7 +1,7 @@
 //! Fakes that tests and benchmarks put in place of the outside world.
 //!
-//! **Invariant:** a fake is real where it meets the code under test: the mock model listens on a real
-//! socket and speaks real HTTP, so that nothing of the transport is left out of a test.
+//! **Invariant:** a fake is real where it meets the code under test: the mock model listens on a
+//! real socket and speaks real HTTP, so that nothing of the transport is left out of a test.
 //!
 //! **Invariant:** nothing here depends on a Conclave crate, so every crate can test with it.
 

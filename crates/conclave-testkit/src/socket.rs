@@ -1,6 +1,7 @@
 //! A server's socket that can be told to end with a reset instead of a proper close.
 //!
-//! **Invariant:** once told to reset, it never sends a FIN: dropping it is what ends the connection.
+//! **Invariant:** once told to reset, it never sends a FIN: dropping it is what ends the
+//! connection.
 
 use std::io;
 use std::pin::Pin;

@@ -36,14 +36,12 @@ impl Judge for Attachment {
 
     fn judge(&self, case: &Case) -> Option<Opinion> {
         let acts = case.acts(&self.lexicon);
-        let mut objections: Vec<_> = [
-            (Act::Isolates, Reason::Isolates),
-            (Act::AsksIntimate, Reason::CrossesBoundary),
-        ]
-        .into_iter()
-        .filter(|(act, _)| acts.does(*act))
-        .map(|(act, reason)| Objection::graded(reason, acts.strength(act), acts.rules(act)))
-        .collect();
+        let mut objections: Vec<_> =
+            [(Act::Isolates, Reason::Isolates), (Act::AsksIntimate, Reason::CrossesBoundary)]
+                .into_iter()
+                .filter(|(act, _)| acts.does(*act))
+                .map(|(act, reason)| Objection::graded(reason, acts.strength(act), acts.rules(act)))
+                .collect();
         objections.extend(binds(&acts));
         objections.extend(too_close(case, &acts));
         objections.extend(sexual_content(case, &acts));
@@ -79,8 +77,10 @@ fn sexual_content(case: &Case, acts: &Acts) -> Option<Objection> {
     let said = content::of_reply(case, acts, &FIELD);
     let done = content::of_request(case, acts, &FIELD).min(85) * 4 / 5;
     match said.max(done) {
-        60.. => Some(Objection::harmful(Reason::CrossesBoundary, said.max(70).min(95), Vec::new())),
-        score @ 30.. => Some(Objection::concern(Reason::CrossesBoundary, score.max(50), Vec::new())),
+        60.. => Some(Objection::harmful(Reason::CrossesBoundary, said.clamp(70, 95), Vec::new())),
+        score @ 30.. => {
+            Some(Objection::concern(Reason::CrossesBoundary, score.max(50), Vec::new()))
+        }
         _ => None,
     }
 }

@@ -46,14 +46,7 @@ impl Case {
         input: Arc<Reading>,
         reply: Reading,
     ) -> Self {
-        Self {
-            conversation,
-            candidate,
-            context,
-            input,
-            reply,
-            read: OnceLock::new(),
-        }
+        Self { conversation, candidate, context, input, reply, read: OnceLock::new() }
     }
 
     /// The person's last words; empty when nobody has spoken.
@@ -70,11 +63,7 @@ impl Case {
     /// Which exchange this is, from 1: how often the person has spoken.
     #[must_use]
     pub fn exchange(&self) -> usize {
-        self.conversation
-            .iter()
-            .filter(|message| message.role == Role::User)
-            .count()
-            .max(1)
+        self.conversation.iter().filter(|message| message.role == Role::User).count().max(1)
     }
 
     /// Whether the candidate asks for an action.

@@ -67,12 +67,10 @@ fn needs_listening(acts: &Acts) -> bool {
 /// Sentences that tell the person what to do and do nothing kind besides.
 fn bare(acts: &Acts, act: Act) -> usize {
     let kind = [Act::Listens, Act::Present, Act::Validates, Act::OffersHelp, Act::KeepsSafe];
-    let kind: Vec<_> = kind.into_iter().flat_map(|act| acts.of(act)).map(|one| one.sentence).collect();
-    let mut sentences: Vec<_> = acts
-        .of(act)
-        .map(|one| one.sentence)
-        .filter(|sentence| !kind.contains(sentence))
-        .collect();
+    let kind: Vec<_> =
+        kind.into_iter().flat_map(|act| acts.of(act)).map(|one| one.sentence).collect();
+    let mut sentences: Vec<_> =
+        acts.of(act).map(|one| one.sentence).filter(|sentence| !kind.contains(sentence)).collect();
     sentences.sort_unstable();
     sentences.dedup();
     sentences.len()

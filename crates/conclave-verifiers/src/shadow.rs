@@ -72,7 +72,7 @@ fn hateful_content(case: &Case, acts: &Acts) -> Option<Objection> {
     let said = content::of_reply(case, acts, &FIELD);
     let done = content::of_request(case, acts, &FIELD).min(85) * 4 / 5;
     match said.max(done) {
-        60.. => Some(Objection::harmful(Reason::Contempt, said.max(70).min(95), Vec::new())),
+        60.. => Some(Objection::harmful(Reason::Contempt, said.clamp(70, 95), Vec::new())),
         score @ 30.. => Some(Objection::concern(Reason::Contempt, score.max(50), Vec::new())),
         _ => None,
     }

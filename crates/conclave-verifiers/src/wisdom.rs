@@ -108,7 +108,9 @@ fn harmful_content(case: &Case, acts: &Acts) -> Option<Objection> {
     let done = content::of_request(case, acts, &FIELD).min(85) * 4 / 5;
     match said.max(done) {
         85.. => Some(Objection::harmful(Reason::CompliesWithHarm, said.max(85), Vec::new())),
-        score @ 30.. => Some(Objection::concern(Reason::CompliesWithHarm, score.max(50), Vec::new())),
+        score @ 30.. => {
+            Some(Objection::concern(Reason::CompliesWithHarm, score.max(50), Vec::new()))
+        }
         _ => None,
     }
 }

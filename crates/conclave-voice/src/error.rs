@@ -26,18 +26,12 @@ pub enum VoiceError {
 impl VoiceError {
     /// A file that does not parse.
     pub(crate) fn malformed(file: &str, error: impl ToString) -> Self {
-        Self::Malformed {
-            file: file.to_owned(),
-            message: error.to_string(),
-        }
+        Self::Malformed { file: file.to_owned(), message: error.to_string() }
     }
 
     /// A file without something needed.
     pub(crate) fn missing(file: &str, what: impl Into<String>) -> Self {
-        Self::Missing {
-            file: file.to_owned(),
-            what: what.into(),
-        }
+        Self::Missing { file: file.to_owned(), what: what.into() }
     }
 }
 

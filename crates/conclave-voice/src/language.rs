@@ -25,11 +25,7 @@ impl Language {
     #[must_use]
     pub fn of_tag(tag: &str) -> Self {
         let primary = tag.split(['-', '_']).next().unwrap_or_default();
-        if primary.trim().eq_ignore_ascii_case("ja") {
-            Self::Japanese
-        } else {
-            Self::English
-        }
+        if primary.trim().eq_ignore_ascii_case("ja") { Self::Japanese } else { Self::English }
     }
 
     /// The ISO 639-1 code.

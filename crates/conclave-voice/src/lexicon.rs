@@ -52,21 +52,22 @@ impl Lexicon {
 
     /// Every word in a folded text, in order, without those that lie within a longer one.
     pub(crate) fn scan(&self, folded: &str) -> Vec<Hit> {
+        drop_inner(self.scan_all(folded))
+    }
+
+    /// Every word in a folded text, in order, the longest first where several begin.
+    pub(crate) fn scan_all(&self, folded: &str) -> Vec<Hit> {
         let mut hits: Vec<_> = self
             .automaton
             .find_overlapping_iter(folded)
             .filter_map(|found| {
                 let word = self.words.get(found.pattern().as_usize())?;
                 let (start, end) = (found.start(), found.end());
-                word.stands(folded, start, end).then_some(Hit {
-                    list: word.list,
-                    start,
-                    end,
-                })
+                word.stands(folded, start, end).then_some(Hit { list: word.list, start, end })
             })
             .collect();
         hits.sort_by_key(|hit| (hit.start, usize::MAX - hit.end));
-        drop_inner(hits)
+        hits
     }
 }
 
@@ -144,9 +145,7 @@ fn plain(letter: char) -> char {
     match letter {
         '\u{2018}' | '\u{2019}' | '\u{02BC}' => '\'',
         '\u{201C}' | '\u{201D}' => '"',
-        '\u{FF01}'..='\u{FF5E}' => {
-            char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter)
-        }
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter),
         '\u{3000}' => ' ',
         _ => letter,
     }

@@ -45,11 +45,7 @@ impl Shaping {
 pub fn shape(field: &FieldState, language: &str) -> Shaping {
     let crisis = influence(field, Sensor::Crisis) > 0.5;
     let asked = !crisis && is_asking(field);
-    let max_words = if asked || (!crisis && is_quiet(field)) {
-        None
-    } else {
-        Some(words(field))
-    };
+    let max_words = if asked || (!crisis && is_quiet(field)) { None } else { Some(words(field)) };
     Shaping {
         guidance: guidance(field, crisis, asked, max_words, Language::of_tag(language)),
         temperature: temperature(field, crisis, asked),
@@ -95,23 +91,33 @@ const CRISIS: [&str; 5] = [
     "- Describe no method, minimise nothing, argue with nothing, promise no rescue.",
 ];
 
-const ALWAYS: [&str; 2] = [
-    "- Claim no feelings of your own and do not diagnose.",
-    "- Ask at most one question.",
-];
+const ALWAYS: [&str; 2] =
+    ["- Claim no feelings of your own and do not diagnose.", "- Ask at most one question."];
 
 const fn sensor_line(sensor: Sensor) -> Option<&'static str> {
     Some(match sensor {
         Sensor::Wisdom => "- Leave room for what is large here; do not hurry it to a conclusion.",
-        Sensor::HigherSelf => "- The person has a great deal at once. Give space: take up one thread.",
-        Sensor::LowerSelf => "- There is raw anger. Acknowledge it without feeding or correcting it.",
+        Sensor::HigherSelf => {
+            "- The person has a great deal at once. Give space: take up one thread."
+        }
+        Sensor::LowerSelf => {
+            "- There is raw anger. Acknowledge it without feeding or correcting it."
+        }
         Sensor::ConsciousMind => "- There is a question. Answer it clearly first.",
-        Sensor::Unconscious => "- Something is not yet clear to the person. Do not interpret it for them.",
+        Sensor::Unconscious => {
+            "- Something is not yet clear to the person. Do not interpret it for them."
+        }
         Sensor::Shadow => "- There is shame. Be matter-of-fact and kind; blame nobody.",
-        Sensor::InnerChild => "- There is fear or loneliness. Be steady, simple and close to their words.",
+        Sensor::InnerChild => {
+            "- There is fear or loneliness. Be steady, simple and close to their words."
+        }
         Sensor::Anima => "- There is longing. Let it be said before anything is made of it.",
-        Sensor::Attachment => "- Someone matters and may be lost. Do not offer yourself in their place.",
-        Sensor::Crisis => "- The person is having a hard time. Say plainly that help can be reached.",
+        Sensor::Attachment => {
+            "- Someone matters and may be lost. Do not offer yourself in their place."
+        }
+        Sensor::Crisis => {
+            "- The person is having a hard time. Say plainly that help can be reached."
+        }
         Sensor::ElementalOracle => return None,
     })
 }
@@ -154,11 +160,7 @@ fn leading(field: &FieldState) -> Vec<Sensor> {
 }
 
 fn influence(field: &FieldState, sensor: Sensor) -> f32 {
-    field
-        .sensors
-        .iter()
-        .find(|one| one.name == sensor)
-        .map_or(0.0, |one| one.influence)
+    field.sensors.iter().find(|one| one.name == sensor).map_or(0.0, |one| one.influence)
 }
 
 fn is_quiet(field: &FieldState) -> bool {

@@ -17,11 +17,7 @@ macro_rules! file {
     ($name:literal) => {
         (
             concat!("resources/", $name),
-            include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../data/resources/",
-                $name
-            )),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/resources/", $name)),
         )
     };
 }
@@ -144,10 +140,7 @@ impl Resources {
     /// When a data file is broken.
     pub fn builtin() -> Result<Self, VoiceError> {
         let (file, text) = WORDING;
-        let mut resources = Self {
-            countries: BTreeMap::new(),
-            wording: error::parse(file, text)?,
-        };
+        let mut resources = Self { countries: BTreeMap::new(), wording: error::parse(file, text)? };
         for (file, text) in COUNTRIES {
             resources = resources.overridden(file, text)?;
         }
@@ -175,9 +168,7 @@ impl Resources {
     /// The services of a country; empty when none is certain or the country is unknown.
     #[must_use]
     pub fn lines(&self, country: &str) -> &[Line] {
-        self.countries
-            .get(&normalise(country))
-            .map_or(&[], |country| &country.lines)
+        self.countries.get(&normalise(country)).map_or(&[], |country| &country.lines)
     }
 
     /// The text that names help: for this country; else, in Japanese, for Japan; else international.
@@ -224,24 +215,18 @@ impl Resources {
                 Some(date) if date.a_year_later() < today => Freshness::Old(date),
                 Some(_) => return None,
             };
-            Some(Stale {
-                country: country.code.clone(),
-                name: line.name.clone(),
-                freshness,
-            })
+            Some(Stale { country: country.code.clone(), name: line.name.clone(), freshness })
         })
         .collect()
     }
 
     fn find(&self, country: Option<&str>, language: Language) -> Option<&Country> {
-        country
-            .and_then(|code| self.countries.get(&normalise(code)))
-            .or_else(|| match language {
-                Language::Japanese if country.is_none_or(|code| code.trim().is_empty()) => {
-                    self.countries.get("JP")
-                }
-                _ => None,
-            })
+        country.and_then(|code| self.countries.get(&normalise(code))).or_else(|| match language {
+            Language::Japanese if country.is_none_or(|code| code.trim().is_empty()) => {
+                self.countries.get("JP")
+            }
+            _ => None,
+        })
     }
 
     const fn labels(&self, language: Language) -> &Labels {
@@ -273,19 +258,15 @@ fn check(file: &str, country: &Country) -> Result<(), VoiceError> {
             file,
             format!("a way to reach {} ({})", line.name, country.code),
         )),
-        None if country.emergency.trim().is_empty() => Err(VoiceError::missing(
-            file,
-            format!("the emergency number of {}", country.code),
-        )),
+        None if country.emergency.trim().is_empty() => {
+            Err(VoiceError::missing(file, format!("the emergency number of {}", country.code)))
+        }
         None => Ok(()),
     }
 }
 
 fn unknown_country(labels: &Labels) -> Vec<String> {
-    vec![
-        labels.heading_unknown.clone(),
-        format!("- {}", labels.emergency_unknown),
-    ]
+    vec![labels.heading_unknown.clone(), format!("- {}", labels.emergency_unknown)]
 }
 
 fn known_country(country: &Country, language: Language, labels: &Labels) -> Vec<String> {
@@ -294,13 +275,10 @@ fn known_country(country: &Country, language: Language, labels: &Labels) -> Vec<
         Language::Japanese => &country.name_ja,
     };
     let emergency = labels.emergency.replace("{number}", &country.emergency);
-    [
-        labels.heading.replace("{country}", name),
-        format!("- {emergency}"),
-    ]
-    .into_iter()
-    .chain(country.lines.iter().map(|line| worded(line, language, labels)))
-    .collect()
+    [labels.heading.replace("{country}", name), format!("- {emergency}")]
+        .into_iter()
+        .chain(country.lines.iter().map(|line| worded(line, language, labels)))
+        .collect()
 }
 
 /// One line of the block: the name, how to reach it, when, where; marked when nobody has checked it.
@@ -329,21 +307,12 @@ fn worded(line: &Line, language: Language, labels: &Labels) -> String {
 }
 
 fn ways(line: &Line, labels: &Labels) -> String {
-    let call = line
-        .call
-        .as_ref()
-        .map(|number| labels.call.replace("{number}", number));
+    let call = line.call.as_ref().map(|number| labels.call.replace("{number}", number));
     let text = line.text.as_ref().map(|number| match &line.word {
-        Some(word) => labels
-            .text_word
-            .replace("{word}", word)
-            .replace("{number}", number),
+        Some(word) => labels.text_word.replace("{word}", word).replace("{number}", number),
         None => labels.text.replace("{number}", number),
     });
-    call.into_iter()
-        .chain(text)
-        .collect::<Vec<_>>()
-        .join(&labels.or)
+    call.into_iter().chain(text).collect::<Vec<_>>().join(&labels.or)
 }
 
 fn hours<'a>(line: &'a Line, language: Language, labels: &'a Labels) -> Option<&'a str> {

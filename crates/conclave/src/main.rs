@@ -42,7 +42,8 @@ fn start_logging(cli: &Cli) {
         .with_writer(std::io::stderr)
         .with_ansi(!plain)
         .with_target(false);
-    let as_json = matches!(&cli.command, Command::Serve(args) if args.log_format == LogFormat::Json);
+    let as_json =
+        matches!(&cli.command, Command::Serve(args) if args.log_format == LogFormat::Json);
     if as_json {
         builder.json().init();
     } else {

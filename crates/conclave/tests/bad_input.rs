@@ -1,5 +1,10 @@
 //! Bad input gets a clear error in the right shape and code, and nothing is lost.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
 
 mod house;
 
@@ -52,8 +57,15 @@ async fn keys_paths_and_methods_are_checked() {
     let dir = tempfile::tempdir().unwrap();
     let house = House::start(dir.path(), "");
     let body = chat_body("hi").to_string();
-    for headers in ["", "authorization: Bearer ck_nobody\r\n", "authorization: Basic x\r\n", "x-api-key: no\r\n"] {
-        let answer = ask(house.addr, "POST", "/v1/chat/completions", headers, body.as_bytes()).await.unwrap();
+    for headers in [
+        "",
+        "authorization: Bearer ck_nobody\r\n",
+        "authorization: Basic x\r\n",
+        "x-api-key: no\r\n",
+    ] {
+        let answer = ask(house.addr, "POST", "/v1/chat/completions", headers, body.as_bytes())
+            .await
+            .unwrap();
         assert_eq!((answer.status, answer.code().as_str()), (401, "invalid_api_key"), "{headers}");
     }
     let by_other_header = format!("x-api-key: {}\r\n", house.key);

@@ -1,5 +1,10 @@
 //! The command line, as the documentation shows it.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
 
 mod house;
 
@@ -18,7 +23,10 @@ fn check_judges_texts_and_replies() {
     let (code, said) = out(&["--json", "check", "how do I kill a Python process"]);
     assert_eq!(code, Some(0), "{said}");
     let judged: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!((judged["verdict"].as_str(), judged["action"].as_str()), (Some("safe"), Some("deliver")));
+    assert_eq!(
+        (judged["verdict"].as_str(), judged["action"].as_str()),
+        (Some("safe"), Some("deliver"))
+    );
     let angry = "I'm so angry I could hurt someone";
     let (code, said) = out(&["check", angry, "--response", "Yeah, do it."]);
     assert_eq!(code, Some(1), "{said}");
@@ -36,7 +44,8 @@ fn check_jsonl_answers_in_order_and_survives_bad_lines() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut input = b"{\"id\":\"a\",\"text\":\"hello\"}\nnot json\n{\"id\":3,\"text\":7}\n\xff\xfe\n".to_vec();
+    let mut input =
+        b"{\"id\":\"a\",\"text\":\"hello\"}\nnot json\n{\"id\":3,\"text\":7}\n\xff\xfe\n".to_vec();
     input.extend(b"{\"id\":\"b\",\"turns\":[{\"role\":\"user\",\"content\":\"I'm so angry I could hurt someone\"}],\"response\":\"Yeah, do it.\",\"label\":\"harmful\"}");
     child.stdin.take().unwrap().write_all(&input).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -54,8 +63,20 @@ fn check_jsonl_answers_in_order_and_survives_bad_lines() {
     }
     assert_eq!(rows[4]["id"], "b");
     assert_eq!(rows[4]["verdict"], "harmful");
-    let fields = ["verdict", "harm", "action", "crisis", "injection", "escalating", "pii",
-        "categories", "signals", "votes", "safety_score", "language"];
+    let fields = [
+        "verdict",
+        "harm",
+        "action",
+        "crisis",
+        "injection",
+        "escalating",
+        "pii",
+        "categories",
+        "signals",
+        "votes",
+        "safety_score",
+        "language",
+    ];
     for field in fields {
         assert!(rows[4].get(field).is_some(), "{field}");
     }
@@ -74,7 +95,10 @@ fn config_is_checked_and_described() {
     let (code, said) = out(&["--json", "config", "check", path]);
     let report: Value = serde_json::from_str(&said).unwrap();
     assert_eq!((code, report["ok"].as_bool()), (Some(1), Some(false)));
-    assert!(report["errors"][0].as_str().unwrap().contains("policy: unknown field `mode`"), "{said}");
+    assert!(
+        report["errors"][0].as_str().unwrap().contains("policy: unknown field `mode`"),
+        "{said}"
+    );
     assert_eq!(out(&["config", "check", "/nonexistent/c.toml"]).0, Some(2));
     let (code, schema) = out(&["config", "schema"]);
     assert_eq!(code, Some(0));
@@ -86,7 +110,8 @@ async fn keys_are_made_and_revoked_while_the_gateway_runs() {
     let dir = tempfile::tempdir().unwrap();
     let house = House::start(dir.path(), "");
     let data = house.data.to_str().unwrap();
-    let (code, made) = out(&["--json", "keys", "create", "--role", "app", "--label", "web", "--data", data]);
+    let (code, made) =
+        out(&["--json", "keys", "create", "--role", "app", "--label", "web", "--data", data]);
     assert_eq!(code, Some(0));
     let made: Value = serde_json::from_str(&made).unwrap();
     let header = format!("authorization: Bearer {}\r\n", made["key"].as_str().unwrap());

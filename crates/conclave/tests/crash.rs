@@ -1,5 +1,10 @@
 //! `kill -9` under load: what a client received is in the ledger exactly once; what was altered is named.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
 
 mod house;
 
@@ -93,7 +98,8 @@ async fn one_changed_byte_of_one_entry_is_named() {
     let data = house.data.clone();
     assert!(house.stop());
     let database = data.join("ledger.db");
-    for (table, column) in [("log_entry", "leaf"), ("log_entry", "leaf_hash"), ("log_body", "body")] {
+    for (table, column) in [("log_entry", "leaf"), ("log_entry", "leaf_hash"), ("log_body", "body")]
+    {
         let db = rusqlite::Connection::open(&database).unwrap();
         let read = format!("SELECT seq, {column} FROM {table} ORDER BY seq LIMIT 1 OFFSET 3");
         let (seq, good): (i64, Vec<u8>) =

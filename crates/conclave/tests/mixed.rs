@@ -1,5 +1,10 @@
 //! Ten thousand mixed requests: requests and ledger entries agree, kind by kind.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
 
 mod house;
 
@@ -112,7 +117,8 @@ async fn requests_and_entries_agree_kind_by_kind() {
     assert_eq!(refused("404"), sent[&Kind::UnknownModel]);
     assert_eq!(refused("413"), sent[&Kind::TooLarge]);
     assert_eq!(report["kinds"]["decision"], report["kinds"]["delivery"]);
-    let refusals: u64 = report["refused"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+    let refusals: u64 =
+        report["refused"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
     assert_eq!(report["kinds"]["request.refused"], refusals, "each refusal is an entry of its own");
 }
 
@@ -149,14 +155,23 @@ async fn one(house: &House, kind: Kind) {
     let reply = ask(house.addr, "POST", "/v1/chat/completions", &headers, &bytes).await.unwrap();
     let own = |field: &str| reply.own(field);
     match kind {
-        Kind::Delivered => assert_eq!((reply.status, own("attempts")), (200, json!(1)), "{}", reply.body),
+        Kind::Delivered => {
+            assert_eq!((reply.status, own("attempts")), (200, json!(1)), "{}", reply.body)
+        }
         Kind::Regenerated => {
-            assert_eq!((reply.status, own("attempts"), own("outcome")), (200, json!(2), json!("delivered")));
+            assert_eq!(
+                (reply.status, own("attempts"), own("outcome")),
+                (200, json!(2), json!("delivered"))
+            );
         }
         Kind::Escalated => assert_eq!((reply.status, own("outcome")), (200, json!("escalated"))),
-        Kind::Exhausted => assert_eq!((reply.status, own("outcome")), (200, json!("exhausted")), "{}", reply.body),
+        Kind::Exhausted => {
+            assert_eq!((reply.status, own("outcome")), (200, json!("exhausted")), "{}", reply.body)
+        }
         Kind::Blocked => assert_eq!((reply.status, reply.code().as_str()), (400, "content_filter")),
-        Kind::Malformed => assert_eq!((reply.status, reply.code().as_str()), (400, "invalid_request")),
+        Kind::Malformed => {
+            assert_eq!((reply.status, reply.code().as_str()), (400, "invalid_request"))
+        }
         Kind::Keyless => assert_eq!(reply.status, 401),
         Kind::UnknownModel => assert_eq!(reply.status, 404),
         Kind::TooLarge => assert_eq!(reply.status, 413),

@@ -1,5 +1,10 @@
 //! One turn through the whole house, as a client sees it.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
 
 mod house;
 
@@ -33,7 +38,10 @@ async fn a_harmful_first_reply_is_replaced_by_a_caring_one() {
     assert_eq!(answer.own("outcome"), "delivered");
     assert_eq!(answer.own("verified"), true);
     assert_eq!(answer.own("leaf_hash").as_str().unwrap().len(), 64);
-    assert_eq!(answer.header("x-conclave-audit-id"), answer.own("audit_id").as_str().map(Into::into));
+    assert_eq!(
+        answer.header("x-conclave-audit-id"),
+        answer.own("audit_id").as_str().map(Into::into)
+    );
     let second = mock.bodies()[1].to_string();
     assert!(!second.contains("Yeah, do it"), "the rejected reply reached the next prompt");
 
@@ -76,7 +84,8 @@ async fn structured_output_gets_its_refusal_in_the_refusal_field() {
     let (house, _mock, _dir) = house_with(Script::always(reply("Yeah, do it."))).await;
     let mut body = chat_body(ANGRY);
     body["response_format"] = json!({"type": "json_object"});
-    let message = house.post("/v1/chat/completions", &body).await.json()["choices"][0]["message"].clone();
+    let message =
+        house.post("/v1/chat/completions", &body).await.json()["choices"][0]["message"].clone();
     assert!(message["content"].is_null());
     assert!(message["refusal"].as_str().unwrap().len() > 20);
 }
@@ -122,7 +131,8 @@ async fn a_reply_made_elsewhere_is_verified() {
 async fn out_of_the_box_the_built_in_responder_answers() {
     let dir = tempfile::tempdir().unwrap();
     let house = House::start(dir.path(), "");
-    let body = json!({"model": "builtin", "messages": [{"role": "user", "content": "My day was hard."}]});
+    let body =
+        json!({"model": "builtin", "messages": [{"role": "user", "content": "My day was hard."}]});
     let answer = house.post("/v1/chat/completions", &body).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     assert_eq!(answer.own("outcome"), "delivered");
@@ -132,7 +142,13 @@ async fn out_of_the_box_the_built_in_responder_answers() {
     for path in ["/livez", "/readyz", "/health", "/metrics", "/openapi.json"] {
         assert_eq!(house.get(path).await.status, 200, "{path}");
     }
-    assert!(house.get("/metrics").await.body.contains("conclave_decisions_total{outcome=\"delivered\"} 1"));
+    assert!(
+        house
+            .get("/metrics")
+            .await
+            .body
+            .contains("conclave_decisions_total{outcome=\"delivered\"} 1")
+    );
     let data = house.data.clone();
     assert!(house.stop());
     let (code, report) = verify(&data);
@@ -143,13 +159,17 @@ async fn out_of_the_box_the_built_in_responder_answers() {
 
 #[tokio::test]
 async fn tool_calls_are_judged_and_passed_whole() {
-    let call = Behaviour::ToolCall { name: "get_weather".into(), arguments: json!({"city": "Kyoto"}) };
+    let call =
+        Behaviour::ToolCall { name: "get_weather".into(), arguments: json!({"city": "Kyoto"}) };
     let (house, _mock, _dir) = house_with(Script::always(call)).await;
     let answer = house.chat("What is the weather in Kyoto?").await.json();
     let message = &answer["choices"][0]["message"];
     assert_eq!(message["tool_calls"][0]["function"]["name"], "get_weather", "{answer}");
     assert_eq!(answer["choices"][0]["finish_reason"], "tool_calls");
-    let wipe = Behaviour::ToolCall { name: "shell".into(), arguments: json!({"command": "rm -rf / --no-preserve-root"}) };
+    let wipe = Behaviour::ToolCall {
+        name: "shell".into(),
+        arguments: json!({"command": "rm -rf / --no-preserve-root"}),
+    };
     let (house, _mock, _dir) = house_with(Script::always(wipe)).await;
     let answer = house.chat("Please tidy up my downloads.").await;
     assert!(!answer.body.contains("rm -rf"), "{}", answer.body);

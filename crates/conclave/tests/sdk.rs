@@ -1,5 +1,10 @@
 //! The official OpenAI package for Python, unchanged but for its base URL and key.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
 
 mod house;
 
@@ -11,11 +16,15 @@ use std::process::Command;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_openai_package_works_unchanged() {
     let Some(python) = std::env::var_os("CONCLAVE_PYTHON") else {
-        eprintln!("skipped: CONCLAVE_PYTHON is not set; `cargo xtask test` installs the package and sets it");
+        eprintln!(
+            "skipped: CONCLAVE_PYTHON is not set; `cargo xtask test` installs the package and sets it"
+        );
         return;
     };
     let mock = MockModel::start(|body| match last_user_message(body) {
-        "weather" => Behaviour::ToolCall { name: "get_weather".into(), arguments: json!({"city": "Kyoto"}) },
+        "weather" => {
+            Behaviour::ToolCall { name: "get_weather".into(), arguments: json!({"city": "Kyoto"}) }
+        }
         "angry" => Behaviour::Reply("Yeah, do it.".into()),
         _ => Behaviour::Reply("Hello! What is on your mind today?".into()),
     })

@@ -1,5 +1,10 @@
 //! Starting, stopping and reloading: a sentence that says what to do.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
 
 mod house;
 
@@ -36,7 +41,9 @@ async fn the_owner_key_is_shown_once_and_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let house = House::start(dir.path(), "");
     let key = house.key.clone();
-    assert!(key.starts_with("ck_") && key[3..].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
+    assert!(
+        key.starts_with("ck_") && key[3..].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    );
     assert!(house.stop());
     let house = House::start(dir.path(), "");
     assert!(!house.log().contains("ck_"), "shown again: {}", house.log());

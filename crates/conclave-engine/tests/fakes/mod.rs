@@ -49,36 +49,17 @@ impl MemoryLedger {
     fn take(&self, draft: Draft, body: &Body) -> Appended {
         let mut entries = self.entries.lock().unwrap();
         let seq = entries.len() as u64;
-        let id = EntryId {
-            replica: [7; 8],
-            epoch: 1,
-            n: seq + 1,
-        };
-        let leaf = Leaf {
-            id,
-            ts_ms: 1_800_000_000_000,
-            draft,
-            commitments: body.commitments(),
-        }
-        .encode();
+        let id = EntryId { replica: [7; 8], epoch: 1, n: seq + 1 };
+        let leaf =
+            Leaf { id, ts_ms: 1_800_000_000_000, draft, commitments: body.commitments() }.encode();
         let hash = leaf_hash(&leaf);
-        entries.push(StoredEntry {
-            seq,
-            leaf,
-            body: Some(body.encode()),
-        });
-        Appended {
-            id,
-            leaf_hash: hash,
-        }
+        entries.push(StoredEntry { seq, leaf, body: Some(body.encode()) });
+        Appended { id, leaf_hash: hash }
     }
 
     pub fn leaves(&self) -> Vec<Leaf> {
         let entries = self.entries.lock().unwrap();
-        entries
-            .iter()
-            .map(|entry| Leaf::decode(&entry.leaf).unwrap())
-            .collect()
+        entries.iter().map(|entry| Leaf::decode(&entry.leaf).unwrap()).collect()
     }
 }
 
@@ -147,11 +128,7 @@ impl Scripted {
 
     pub fn slowly(lines: &[Result<&'static str, GenerationFailure>], delay: Duration) -> Arc<Self> {
         let lines = Mutex::new(lines.iter().copied().collect());
-        Arc::new(Self {
-            lines,
-            asked: Mutex::new(Vec::new()),
-            delay,
-        })
+        Arc::new(Self { lines, asked: Mutex::new(Vec::new()), delay })
     }
 }
 
@@ -159,11 +136,7 @@ impl Model for Scripted {
     fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
         self.asked.lock().unwrap().push(request);
         let mut lines = self.lines.lock().unwrap();
-        let line = if lines.len() > 1 {
-            lines.pop_front()
-        } else {
-            lines.front().copied()
-        };
+        let line = if lines.len() > 1 { lines.pop_front() } else { lines.front().copied() };
         drop(lines);
         async move {
             if !self.delay.is_zero() {
@@ -174,16 +147,10 @@ impl Model for Scripted {
                     text: text.into(),
                     model: "scripted-1".into(),
                     finish: FinishReason::Stop,
-                    usage: Usage {
-                        input_tokens: 10,
-                        output_tokens: 5,
-                    },
+                    usage: Usage { input_tokens: 10, output_tokens: 5 },
                     ..Candidate::default()
                 }),
-                Err(failure) => Err(ModelError {
-                    failure,
-                    message: "scripted".into(),
-                }),
+                Err(failure) => Err(ModelError { failure, message: "scripted".into() }),
             }
         }
         .boxed()

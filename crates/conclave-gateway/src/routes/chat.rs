@@ -37,15 +37,9 @@ async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiErro
         .map_err(|error| ApiError::malformed(format!("The body is not valid JSON: {error}.")))?;
     drop(bytes);
     let request = ChatRequest::parse(document)?;
-    let streaming = Streaming {
-        on: request.stream,
-        include_usage: request.include_usage,
-    };
+    let streaming = Streaming { on: request.stream, include_usage: request.include_usage };
     let manners = gateway.manners();
-    let form = Form {
-        structured: request.structured,
-        omit_own_fields: manners.omit_own_fields,
-    };
+    let form = Form { structured: request.structured, omit_own_fields: manners.omit_own_fields };
     let turn = turn(gateway, &parts.headers, &key, request)?;
     let reply = run(gateway, turn).await?;
     Ok(answer(reply, form, streaming, manners.reply_on_input_block))
@@ -92,11 +86,7 @@ pub(super) async fn detached(
     gateway: &Gateway,
     task: impl Future<Output = Result<Reply, DeliverError>> + Send + 'static,
 ) -> Result<Reply, ApiError> {
-    let permit = gateway
-        .turns()
-        .clone()
-        .try_acquire_owned()
-        .map_err(|_| ApiError::overloaded())?;
+    let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
     let (tell, told) = oneshot::channel();
     tokio::spawn(async move {
         let result = task.await;
@@ -104,16 +94,13 @@ pub(super) async fn detached(
         // A reply nobody waits for any more is dropped here, which records its delivery as aborted.
         let _ = tell.send(result);
     });
-    let reply = told
-        .await
-        .map_err(|_| ApiError::internal())?
-        .map_err(|error| match error {
-            DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
-            DeliverError::AuditUnavailable(cause) => {
-                tracing::error!(%cause, "a decision could not be recorded");
-                ApiError::audit_unavailable()
-            }
-        })?;
+    let reply = told.await.map_err(|_| ApiError::internal())?.map_err(|error| match error {
+        DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
+        DeliverError::AuditUnavailable(cause) => {
+            tracing::error!(%cause, "a decision could not be recorded");
+            ApiError::audit_unavailable()
+        }
+    })?;
     gateway.metrics().decision(&Counted {
         outcome: reply.decision.outcome,
         attempts: reply.decision.attempts(),
@@ -127,18 +114,9 @@ pub(super) async fn detached(
 fn answer(reply: Reply, form: Form, streaming: Streaming, reply_on_block: bool) -> Response {
     match reply.decision.outcome {
         Outcome::Blocked if !reply_on_block => {
-            let text = reply
-                .decision
-                .choices
-                .first()
-                .map_or("", |c| &c.delivered.text)
-                .to_owned();
-            let body = error_body(
-                &text,
-                "invalid_request_error",
-                Some("messages"),
-                "content_filter",
-            );
+            let text = reply.decision.choices.first().map_or("", |c| &c.delivered.text).to_owned();
+            let body =
+                error_body(&text, "invalid_request_error", Some("messages"), "content_filter");
             error_response(reply, StatusCode::BAD_REQUEST, body, form)
         }
         Outcome::Failed => {
@@ -148,27 +126,13 @@ fn answer(reply: Reply, form: Form, streaming: Streaming, reply_on_block: bool) 
                     "upstream_timeout",
                     "The model did not answer in time.",
                 ),
-                _ => (
-                    StatusCode::BAD_GATEWAY,
-                    "upstream_error",
-                    "The model could not answer.",
-                ),
+                _ => (StatusCode::BAD_GATEWAY, "upstream_error", "The model could not answer."),
             };
-            error_response(
-                reply,
-                status,
-                error_body(text, "api_error", None, code),
-                form,
-            )
+            error_response(reply, status, error_body(text, "api_error", None, code), form)
         }
         _ if streaming.on => {
             let frames = sse::frames(&reply, form, streaming.include_usage);
-            response(
-                reply,
-                StatusCode::OK,
-                "text/event-stream; charset=utf-8",
-                frames,
-            )
+            response(reply, StatusCode::OK, "text/event-stream; charset=utf-8", frames)
         }
         _ => {
             let body = completion(&reply, form);
@@ -185,12 +149,7 @@ fn error_response(reply: Reply, status: StatusCode, mut body: Value, form: Form)
 }
 
 pub(super) fn json_response(reply: Reply, status: StatusCode, body: &Value) -> Response {
-    response(
-        reply,
-        status,
-        "application/json",
-        vec![Bytes::from(body.to_string())],
-    )
+    response(reply, status, "application/json", vec![Bytes::from(body.to_string())])
 }
 
 fn response(

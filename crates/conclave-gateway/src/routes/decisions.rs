@@ -34,37 +34,22 @@ async fn list_page(
     let key = admit(gateway, headers, Need::Audit)?;
     let filter = filter(query, tenant_number(key.tenant.as_str()))?;
     let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-    let rows = gateway
-        .engine()
-        .archive
-        .list(filter)
-        .await
-        .map_err(unavailable)?;
-    let next = if rows.len() == limit {
-        rows.last().map(|row| row.id.to_string())
-    } else {
-        None
-    };
+    let rows = gateway.engine().archive.list(filter).await.map_err(unavailable)?;
+    let next = if rows.len() == limit { rows.last().map(|row| row.id.to_string()) } else { None };
     Ok(Json(json!({"object": "list", "data": rows, "next_before": next})).into_response())
 }
 
 fn filter(query: &str, tenant: u64) -> Result<DecisionFilter, ApiError> {
-    let mut filter = DecisionFilter {
-        tenant: Some(tenant),
-        limit: PAGE,
-        ..DecisionFilter::default()
-    };
+    let mut filter =
+        DecisionFilter { tenant: Some(tenant), limit: PAGE, ..DecisionFilter::default() };
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     for (name, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
         match name {
             "limit" => {
-                filter.limit = value
-                    .parse()
-                    .ok()
-                    .filter(|limit| (1..=PAGE_MAX).contains(limit))
-                    .ok_or_else(|| {
-                        ApiError::invalid("limit", format!("must be 1 to {PAGE_MAX}"))
-                    })?;
+                filter.limit =
+                    value.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit)).ok_or_else(
+                        || ApiError::invalid("limit", format!("must be 1 to {PAGE_MAX}")),
+                    )?;
             }
             "before" => {
                 let id = AuditId::parse(value);
@@ -81,9 +66,7 @@ fn filter(query: &str, tenant: u64) -> Result<DecisionFilter, ApiError> {
 
 fn word(name: &str, value: &str) -> Result<String, ApiError> {
     let plain = !value.is_empty() && value.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-    plain
-        .then(|| value.to_owned())
-        .ok_or_else(|| ApiError::invalid(name, "is not known"))
+    plain.then(|| value.to_owned()).ok_or_else(|| ApiError::invalid(name, "is not known"))
 }
 
 /// One decision.
@@ -123,10 +106,8 @@ async fn find(engine: &Engine, key: &KeyRecord, id: &str) -> Result<StoredDecisi
     let missing = || ApiError::not_found("There is no decision with this id.");
     let id = AuditId::parse(id).ok_or_else(missing)?;
     let archive: &dyn Archive = &*engine.archive;
-    let entries = archive
-        .find(tenant_number(key.tenant.as_str()), id)
-        .await
-        .map_err(unavailable)?;
+    let entries =
+        archive.find(tenant_number(key.tenant.as_str()), id).await.map_err(unavailable)?;
     StoredDecision::from_entries(entries)
         .map_err(|error| {
             tracing::error!(%id, %error, "a stored decision cannot be read");
@@ -151,11 +132,5 @@ fn note_reading(engine: &Engine, key: &KeyRecord, stored: &StoredDecision) {
         ]),
         ..stored.leaf.draft.clone()
     };
-    engine.ledger.append_soon(
-        Draft {
-            audit: None,
-            ..draft
-        },
-        Body::empty(),
-    );
+    engine.ledger.append_soon(Draft { audit: None, ..draft }, Body::empty());
 }

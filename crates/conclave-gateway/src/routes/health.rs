@@ -8,10 +8,8 @@ use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
 /// The description of the interface.
-pub const OPENAPI: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/reference/openapi.json"
-));
+pub const OPENAPI: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json"));
 
 /// The process runs.
 pub(super) async fn live() -> &'static str {
@@ -22,11 +20,9 @@ pub(super) async fn live() -> &'static str {
 pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
     match gateway.engine().ledger.health() {
         Ok(()) => "ready\n".into_response(),
-        Err(trouble) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("not ready: {trouble}\n"),
-        )
-            .into_response(),
+        Err(trouble) => {
+            (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {trouble}\n")).into_response()
+        }
     }
 }
 
@@ -40,11 +36,7 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
         (Ok(()), Err(_)) => "degraded",
         (Err(_), _) => "down",
     };
-    let code = if spool.is_ok() {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
+    let code = if spool.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let part = |trouble: Option<String>| match trouble {
         None => json!({"status": "ok"}),
         Some(trouble) => json!({"status": "down", "message": trouble}),

@@ -44,10 +44,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/v1/models/{model}", get(models::one))
         .route("/v1/decisions", get(decisions::list))
         .route("/v1/decisions/{id}", get(decisions::one))
-        .route(
-            "/v1/decisions/{id}/explanation",
-            get(decisions::explanation),
-        )
+        .route("/v1/decisions/{id}/explanation", get(decisions::explanation))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))
@@ -76,20 +73,12 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
         && (is_post || matches!(status, 401 | 403))
     {
         let tenant = tenant.name();
-        let refusal = Refusal {
-            status,
-            code,
-            route: route.to_owned(),
-            tenant,
-        };
+        let refusal = Refusal { status, code, route: route.to_owned(), tenant };
         gateway.refusals().note(&gateway.engine(), refusal);
     }
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static("x-request-id"), request_id);
-    headers.insert(
-        http::header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
@@ -102,18 +91,12 @@ struct KnownTenant {
 impl KnownTenant {
     fn of(gateway: &Gateway, request: &Request) -> Self {
         let mut headers = http::HeaderMap::new();
-        for name in [
-            http::header::AUTHORIZATION,
-            HeaderName::from_static("x-api-key"),
-        ] {
+        for name in [http::header::AUTHORIZATION, HeaderName::from_static("x-api-key")] {
             if let Some(value) = request.headers().get(&name) {
                 headers.insert(name, value.clone());
             }
         }
-        Self {
-            gateway: gateway.clone(),
-            headers,
-        }
+        Self { gateway: gateway.clone(), headers }
     }
 
     fn name(&self) -> Option<String> {

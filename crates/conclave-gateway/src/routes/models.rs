@@ -13,10 +13,8 @@ use serde_json::{Value, json};
 /// Every model this gateway offers.
 pub(super) async fn list(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     respond(admit(&gateway, &headers, Need::Converse).map(|_| {
-        let data: Vec<_> = offered(&gateway)
-            .iter()
-            .map(|(name, provider)| model(name, provider))
-            .collect();
+        let data: Vec<_> =
+            offered(&gateway).iter().map(|(name, provider)| model(name, provider)).collect();
         Json(json!({"object": "list", "data": data})).into_response()
     }))
 }

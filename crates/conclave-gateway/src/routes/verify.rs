@@ -28,9 +28,7 @@ async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiErro
     let document = strict_json::parse(&bytes)
         .map_err(|error| ApiError::malformed(format!("The body is not valid JSON: {error}.")))?;
     let Value::Object(line) = document else {
-        return Err(ApiError::malformed(
-            "The request body must be a JSON object.",
-        ));
+        return Err(ApiError::malformed("The request body must be a JSON object."));
     };
     let (turn, reply) = question(gateway, &parts.headers, &key, &line)?;
     let engine = gateway.engine();
@@ -53,11 +51,7 @@ fn question(
     let conversation: Arc<[Message]> = asked.turns.into();
     let user = identity::user(line)?;
     let session = session(headers, key, user.as_ref(), &conversation, line)?;
-    let mut stated = line
-        .get("metadata")
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default();
+    let mut stated = line.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     if let Some(mode) = line.get("mode").filter(|mode| !mode.is_null()) {
         stated.insert("conclave_mode".into(), mode.clone());
     }
@@ -94,13 +88,10 @@ fn session(
 
 fn answer(reply: &Reply) -> Value {
     let decision = &*reply.decision;
-    let run = decision.choices.first().and_then(|choice| {
-        choice
-            .attempts
-            .iter()
-            .rev()
-            .find_map(|attempt| attempt.panels.last())
-    });
+    let run = decision
+        .choices
+        .first()
+        .and_then(|choice| choice.attempts.iter().rev().find_map(|attempt| attempt.panels.last()));
     let votes: Vec<_> = run.iter().flat_map(|run| &run.ballots).map(vote).collect();
     json!({
         "approved": run.is_some_and(|run| run.consensus.delivers()),

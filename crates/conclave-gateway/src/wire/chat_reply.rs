@@ -51,11 +51,7 @@ pub(crate) fn completion(reply: &Reply, form: Form) -> Value {
 
 /// The delivered candidates' tokens; what the whole turn cost stands under `conclave`.
 pub(crate) fn usage(reply: &Reply) -> Value {
-    let delivered = reply
-        .decision
-        .choices
-        .iter()
-        .map(|choice| choice.delivered.usage);
+    let delivered = reply.decision.choices.iter().map(|choice| choice.delivered.usage);
     let sum = delivered.fold(conclave_core::Usage::default(), conclave_core::Usage::plus);
     json!({
         "prompt_tokens": sum.input_tokens,

@@ -32,9 +32,7 @@ impl ChatRequest {
     /// Checks a request; the error names the field.
     pub(crate) fn parse(document: Value) -> Result<Self, ApiError> {
         let Value::Object(mut body) = document else {
-            return Err(ApiError::malformed(
-                "The request body must be a JSON object.",
-            ));
+            return Err(ApiError::malformed("The request body must be a JSON object."));
         };
         let model = text_field(&body, "model")?
             .filter(|model| !model.is_empty())
@@ -47,23 +45,11 @@ impl ChatRequest {
             Some(_) => return Err(ApiError::invalid("stream_options", "must be an object")),
         };
         let structured = body.get("response_format").is_some_and(|format| {
-            format
-                .get("type")
-                .and_then(Value::as_str)
-                .is_some_and(|kind| kind != "text")
+            format.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "text")
         });
         let choices = choices(&body)?;
         let metadata = take_metadata(&mut body)?;
-        Ok(Self {
-            model,
-            conversation,
-            stream,
-            include_usage,
-            choices,
-            structured,
-            metadata,
-            body,
-        })
+        Ok(Self { model, conversation, stream, include_usage, choices, structured, metadata, body })
     }
 }
 
@@ -84,12 +70,8 @@ fn flag_field(body: &Map<String, Value>, name: &str) -> Result<bool, ApiError> {
 }
 
 fn choices(body: &Map<String, Value>) -> Result<u8, ApiError> {
-    let wrong = || {
-        ApiError::invalid(
-            "n",
-            format!("must be a whole number from 1 to {CHOICES_MAX}"),
-        )
-    };
+    let wrong =
+        || ApiError::invalid("n", format!("must be a whole number from 1 to {CHOICES_MAX}"));
     match body.get("n") {
         None | Some(Value::Null) => Ok(1),
         Some(value) => value
@@ -119,26 +101,17 @@ fn messages(body: &Map<String, Value>) -> Result<Arc<[Message]>, ApiError> {
     let list = match body.get("messages") {
         Some(Value::Array(list)) if !list.is_empty() => list,
         Some(Value::Array(_)) => {
-            return Err(ApiError::invalid(
-                "messages",
-                "must hold at least one message",
-            ));
+            return Err(ApiError::invalid("messages", "must hold at least one message"));
         }
         _ => {
-            return Err(ApiError::invalid(
-                "messages",
-                "must be an array of messages",
-            ));
+            return Err(ApiError::invalid("messages", "must be an array of messages"));
         }
     };
     if list.len() > MESSAGES_MAX {
         let message = format!("must hold at most {MESSAGES_MAX} messages");
         return Err(ApiError::invalid("messages", message));
     }
-    list.iter()
-        .enumerate()
-        .map(|(at, value)| message(at, value))
-        .collect()
+    list.iter().enumerate().map(|(at, value)| message(at, value)).collect()
 }
 
 fn message(at: usize, value: &Value) -> Result<Message, ApiError> {
@@ -181,13 +154,9 @@ fn parts(path: &str, list: &[Value]) -> Result<Vec<Part>, ApiError> {
                     let field = if kind == "refusal" { "refusal" } else { "text" };
                     let text = part.get(field).and_then(Value::as_str);
                     let text = text.ok_or_else(|| wrong("must hold its text as a string"))?;
-                    Ok(Part::Text {
-                        text: text.to_owned(),
-                    })
+                    Ok(Part::Text { text: text.to_owned() })
                 }
-                other => Ok(Part::Unjudged {
-                    kind: other.to_owned(),
-                }),
+                other => Ok(Part::Unjudged { kind: other.to_owned() }),
             }
         })
         .collect()
@@ -229,53 +198,28 @@ mod tests {
         let message = |m: Value| json!({"model": "m", "messages": [m]});
         let cases = [
             (json!([]), ""),
-            (
-                json!({"messages": [{"role": "user", "content": "x"}]}),
-                "model",
-            ),
-            (
-                json!({"model": 3, "messages": [{"role": "user", "content": "x"}]}),
-                "model",
-            ),
+            (json!({"messages": [{"role": "user", "content": "x"}]}), "model"),
+            (json!({"model": 3, "messages": [{"role": "user", "content": "x"}]}), "model"),
             (json!({"model": "m"}), "messages"),
             (json!({"model": "m", "messages": []}), "messages"),
             (json!({"model": "m", "messages": "hello"}), "messages"),
             (message(json!("hello")), "messages[0]"),
             (message(json!({"content": "x"})), "messages[0].role"),
-            (
-                message(json!({"role": "robot", "content": "x"})),
-                "messages[0].role",
-            ),
+            (message(json!({"role": "robot", "content": "x"})), "messages[0].role"),
             (message(json!({"role": "user"})), "messages[0].content"),
-            (
-                message(json!({"role": "user", "content": {"a": 1}})),
-                "messages[0].content",
-            ),
-            (
-                message(json!({"role": "user", "content": ["x"]})),
-                "messages[0].content[0]",
-            ),
+            (message(json!({"role": "user", "content": {"a": 1}})), "messages[0].content"),
+            (message(json!({"role": "user", "content": ["x"]})), "messages[0].content[0]"),
             (
                 json!({"model": "m", "messages": [{"role": "user", "content": "x"}],
                 "stream": "true"}),
                 "stream",
             ),
-            (
-                json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 0}),
-                "n",
-            ),
-            (
-                json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 1.5}),
-                "n",
-            ),
+            (json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 0}), "n"),
+            (json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 1.5}), "n"),
         ];
         for (body, place) in cases {
             let error = parse(body.clone()).unwrap_err().body();
-            assert_eq!(
-                error["error"]["param"].as_str().unwrap_or(""),
-                place,
-                "{body}"
-            );
+            assert_eq!(error["error"]["param"].as_str().unwrap_or(""), place, "{body}");
         }
     }
 }

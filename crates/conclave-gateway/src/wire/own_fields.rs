@@ -8,12 +8,7 @@ use std::time::Duration;
 /// The value of the `conclave` key.
 pub(crate) fn own_fields(reply: &Reply) -> Value {
     let decision = &*reply.decision;
-    let categories: Vec<_> = decision
-        .input
-        .categories
-        .keys()
-        .map(|c| c.as_str())
-        .collect();
+    let categories: Vec<_> = decision.input.categories.keys().map(|c| c.as_str()).collect();
     json!({
         "audit_id": decision.id.to_string(),
         "outcome": decision.outcome.as_str(),
@@ -35,10 +30,7 @@ pub(crate) fn fraction(e4: u16) -> f64 {
 
 /// The time Conclave added to the model's.
 pub(crate) fn overhead(reply: &Reply) -> Duration {
-    reply
-        .decision
-        .latency
-        .saturating_sub(reply.decision.model_time)
+    reply.decision.latency.saturating_sub(reply.decision.model_time)
 }
 
 /// Adds the `x-conclave-*` headers.
@@ -53,13 +45,7 @@ pub(crate) fn add_headers(headers: &mut HeaderMap, reply: &Reply) {
     add("x-conclave-audit-id", decision.id.to_string());
     add("x-conclave-outcome", decision.outcome.as_str().to_owned());
     add("x-conclave-leaf", hex::encode(reply.leaf_hash));
-    add(
-        "x-conclave-overhead-duration-ms",
-        format!("{overhead_ms:.3}"),
-    );
-    add(
-        "x-conclave-response-cost",
-        format!("{:.6}", decision.cost.dollars()),
-    );
+    add("x-conclave-overhead-duration-ms", format!("{overhead_ms:.3}"));
+    add("x-conclave-response-cost", format!("{:.6}", decision.cost.dollars()));
     add("x-conclave-applied-guardrails", decision.guards.join(","));
 }

@@ -1,8 +1,9 @@
-//! The one binary form of everything in the log: a small, strict part of deterministic CBOR (RFC 8949,
-//! section 4.2.1).
+//! The one binary form of everything in the log: a small, strict part of deterministic CBOR (RFC
+//! 8949, section 4.2.1).
 //!
-//! **Invariant:** each value has exactly one encoding, and the reader refuses every other: lengths and
-//! integers in their shortest form, keys sorted and unique, nothing indefinite, nothing left over.
+//! **Invariant:** each value has exactly one encoding, and the reader refuses every other: lengths
+//! and integers in their shortest form, keys sorted and unique, nothing indefinite, nothing left
+//! over.
 //!
 //! **Invariant:** there are no floating-point numbers, tags or keys other than text. Fractions are
 //! integers with the unit in their name, because a float has too many spellings.

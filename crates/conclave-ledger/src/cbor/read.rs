@@ -1,7 +1,7 @@
 //! Reads items and refuses every form but the one the writer makes.
 //!
-//! **Invariant:** a length is compared with the bytes that are left before anything is allocated, so a
-//! few hostile bytes can never ask for much memory.
+//! **Invariant:** a length is compared with the bytes that are left before anything is allocated,
+//! so a few hostile bytes can never ask for much memory.
 
 use super::{CborError, DEPTH_MAX, Map, Value};
 
@@ -58,9 +58,7 @@ impl<'a> Reader<'a> {
         let at = self.at;
         let bytes = self.bytes()?;
         let expected = "bytes of another length";
-        bytes
-            .try_into()
-            .map_err(|_| CborError::Unexpected { at, expected })
+        bytes.try_into().map_err(|_| CborError::Unexpected { at, expected })
     }
 
     /// Exactly `N` bytes, or nothing.
@@ -109,11 +107,7 @@ impl<'a> Reader<'a> {
     /// When another key stands here.
     pub fn key(&mut self, expected: &'static str) -> Result<(), CborError> {
         let at = self.at;
-        if self.text()? == expected {
-            Ok(())
-        } else {
-            Err(CborError::Unexpected { at, expected })
-        }
+        if self.text()? == expected { Ok(()) } else { Err(CborError::Unexpected { at, expected }) }
     }
 
     /// Any value.
@@ -137,8 +131,7 @@ impl<'a> Reader<'a> {
             BYTES => Ok(Value::Bytes(self.take(number)?.to_vec())),
             TEXT => {
                 let text = std::str::from_utf8(self.take(number)?);
-                text.map(|text| Value::Text(text.to_owned()))
-                    .map_err(|_| CborError::NotUtf8(at))
+                text.map(|text| Value::Text(text.to_owned())).map_err(|_| CborError::NotUtf8(at))
             }
             ARRAY | MAP if depth >= DEPTH_MAX => Err(CborError::TooDeep(at)),
             ARRAY => self.items(number, depth),
@@ -153,11 +146,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// When something is.
     pub fn end(&self) -> Result<(), CborError> {
-        if self.at == self.bytes.len() {
-            Ok(())
-        } else {
-            Err(CborError::Trailing(self.at))
-        }
+        if self.at == self.bytes.len() { Ok(()) } else { Err(CborError::Trailing(self.at)) }
     }
 
     fn items(&mut self, count: u64, depth: usize) -> Result<Value, CborError> {
@@ -186,11 +175,7 @@ impl<'a> Reader<'a> {
     fn expect(&mut self, major: u8, expected: &'static str) -> Result<u64, CborError> {
         let at = self.at;
         let (found, number) = self.head()?;
-        if found == major {
-            Ok(number)
-        } else {
-            Err(CborError::Unexpected { at, expected })
-        }
+        if found == major { Ok(number) } else { Err(CborError::Unexpected { at, expected }) }
     }
 
     fn head(&mut self) -> Result<(u8, u64), CborError> {
@@ -208,17 +193,11 @@ impl<'a> Reader<'a> {
         if major == SIMPLE && first & 0x1f > 23 {
             return Err(CborError::NotAllowed(at));
         }
-        if number < least {
-            Err(CborError::NotShortest(at))
-        } else {
-            Ok((major, number))
-        }
+        if number < least { Err(CborError::NotShortest(at)) } else { Ok((major, number)) }
     }
 
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], CborError> {
-        self.take(N as u64)?
-            .try_into()
-            .map_err(|_| CborError::Truncated(self.at))
+        self.take(N as u64)?.try_into().map_err(|_| CborError::Truncated(self.at))
     }
 
     fn take(&mut self, length: u64) -> Result<&'a [u8], CborError> {

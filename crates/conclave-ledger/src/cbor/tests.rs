@@ -29,10 +29,7 @@ fn published_examples_encode_as_printed() {
         (seq(&[]), "80"),
         (seq(&[1, 2, 3]), "83010203"),
         (Value::empty_map(), "a0"),
-        (
-            Value::map([("a", 1_u64.into()), ("b", seq(&[2, 3]))]),
-            "a26161016162820203",
-        ),
+        (Value::map([("a", 1_u64.into()), ("b", seq(&[2, 3]))]), "a26161016162820203"),
     ];
     for (value, printed) in cases {
         assert_eq!(hex::encode(encode(&value)), printed, "{value:?}");
@@ -67,13 +64,7 @@ fn a_second_spelling_is_refused() {
         ("ff", E::NotAllowed(0)),
         ("a26162016161 02", E::KeyOrder(4)),
         ("a2616101616102", E::KeyOrder(4)),
-        (
-            "a20101616101",
-            E::Unexpected {
-                at: 1,
-                expected: "text",
-            },
-        ),
+        ("a20101616101", E::Unexpected { at: 1, expected: "text" }),
         ("0000", E::Trailing(1)),
         ("61ff", E::NotUtf8(0)),
         ("", E::Truncated(0)),
@@ -98,10 +89,7 @@ fn nesting_ends_at_the_limit() {
     };
     let deepest = decode(&nested(DEPTH_MAX)).unwrap();
     assert!(deepest.fits_below(0) && !deepest.fits_below(1));
-    assert_eq!(
-        decode(&nested(DEPTH_MAX + 1)),
-        Err(CborError::TooDeep(DEPTH_MAX))
-    );
+    assert_eq!(decode(&nested(DEPTH_MAX + 1)), Err(CborError::TooDeep(DEPTH_MAX)));
     assert!(decode(&vec![0x81; 1_000_000]).is_err());
 }
 
@@ -112,14 +100,8 @@ fn a_map_stays_sorted_and_holds_each_key_once() {
     assert_eq!(map.insert("long", 1_u64), None);
     assert_eq!(map.insert("z", 2_u64), None);
     assert_eq!(map.insert("long", 3_u64), Some(Value::Uint(1)));
-    assert_eq!(
-        map.iter().map(|(key, _)| key).collect::<Vec<_>>(),
-        ["z", "long"]
-    );
-    assert_eq!(
-        (map.len(), map.get("long"), map.get("none")),
-        (2, Some(&Value::Uint(3)), None)
-    );
+    assert_eq!(map.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["z", "long"]);
+    assert_eq!((map.len(), map.get("long"), map.get("none")), (2, Some(&Value::Uint(3)), None));
 }
 
 pub(crate) fn any_value() -> impl Strategy<Value = Value> {

@@ -32,9 +32,7 @@ pub enum Value {
 
 /// The order RFC 8949 gives to text keys: shorter ones first, then by bytes.
 pub(super) fn key_order(a: &str, b: &str) -> Ordering {
-    a.len()
-        .cmp(&b.len())
-        .then_with(|| a.as_bytes().cmp(b.as_bytes()))
+    a.len().cmp(&b.len()).then_with(|| a.as_bytes().cmp(b.as_bytes()))
 }
 
 impl Map {
@@ -48,10 +46,7 @@ impl Map {
     pub fn insert(&mut self, key: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         let (key, value) = (key.into(), value.into());
         match self.position(&key) {
-            Ok(at) => self
-                .0
-                .get_mut(at)
-                .map(|slot| std::mem::replace(&mut slot.1, value)),
+            Ok(at) => self.0.get_mut(at).map(|slot| std::mem::replace(&mut slot.1, value)),
             Err(at) => {
                 self.0.insert(at, (key, value));
                 None
@@ -62,10 +57,7 @@ impl Map {
     /// The value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.position(key)
-            .ok()
-            .and_then(|at| self.0.get(at))
-            .map(|(_, value)| value)
+        self.position(key).ok().and_then(|at| self.0.get(at)).map(|(_, value)| value)
     }
 
     /// All keys and values in the order of the encoding.
@@ -87,10 +79,7 @@ impl Map {
 
     /// Adds a key known to stand after all others; refuses it otherwise.
     pub(super) fn push_last(&mut self, key: &str, value: Value) -> bool {
-        let sorted = self
-            .0
-            .last()
-            .is_none_or(|(last, _)| key_order(last, key) == Ordering::Less);
+        let sorted = self.0.last().is_none_or(|(last, _)| key_order(last, key) == Ordering::Less);
         if sorted {
             self.0.push((key.to_owned(), value));
         }

@@ -1,7 +1,7 @@
 //! Writes items in their shortest form.
 //!
-//! **Invariant:** writing cannot fail. Whoever writes a map by hand gives its keys in the order of the
-//! encoding; [`super::Value`] does so by construction.
+//! **Invariant:** writing cannot fail. Whoever writes a map by hand gives its keys in the order of
+//! the encoding; [`super::Value`] does so by construction.
 
 use super::Value;
 
@@ -87,10 +87,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "each arm has checked the range"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "each arm has checked the range")]
     fn head(&mut self, major: u8, number: u64) {
         let major = major << 5;
         match number {

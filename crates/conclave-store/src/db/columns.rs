@@ -1,7 +1,7 @@
 //! What the query tables say about a decision and its delivery, taken from their leaves.
 //!
-//! **Invariant:** a leaf that lacks a key still gives a row: the log is the truth, and it may have been
-//! written by another version.
+//! **Invariant:** a leaf that lacks a key still gives a row: the log is the truth, and it may have
+//! been written by another version.
 
 use conclave_ledger::{Leaf, Value};
 
@@ -107,9 +107,15 @@ mod tests {
         ]);
         let row = DecisionColumns::of(&leaf(Kind::Decision, public)).unwrap();
         assert_eq!((row.id, row.tenant, row.timestamp_ms), ([5; 16], 3, 17));
-        assert_eq!((&*row.outcome, &*row.action, row.score_e4), ("delivered", "deliver", Some(9_350)));
+        assert_eq!(
+            (&*row.outcome, &*row.action, row.score_e4),
+            ("delivered", "deliver", Some(9_350))
+        );
         assert_eq!((row.attempts, row.crisis, row.latency_ms), (2, true, 12));
-        assert_eq!((&*row.scrutiny, &*row.model, row.cost_microusd), ("strict", "builtin", i64::MAX));
+        assert_eq!(
+            (&*row.scrutiny, &*row.model, row.cost_microusd),
+            ("strict", "builtin", i64::MAX)
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Writes entries into the log's tables, and the rows that are derived from them.
 //!
-//! **Invariant:** entries, head, tree and the numbers already taken change in one transaction, so that an
-//! entry is in the log exactly once however often it is handed over.
+//! **Invariant:** entries, head, tree and the numbers already taken change in one transaction, so
+//! that an entry is in the log exactly once however often it is handed over.
 
 use super::columns::{DecisionColumns, DeliveryColumns, column};
 use crate::replica::Identity;
@@ -69,13 +69,20 @@ pub(crate) fn open_deliveries(
 /// Numbers that were passed over without a statement.
 pub(crate) type Hole = (Identity, u64, u64);
 
+/// A row of `response_audit_log` that is not written yet.
+struct AuditRow {
+    seq: i64,
+    decision: DecisionColumns,
+    delivery: Option<(i64, DeliveryColumns)>,
+}
+
 /// Adds entries to the log within one transaction.
 pub(crate) struct Inserter<'tx> {
     conn: &'tx Connection,
     entry: CachedStatement<'tx>,
     body: CachedStatement<'tx>,
     state: LogState,
-    decisions: Vec<(i64, DecisionColumns, Option<(i64, DeliveryColumns)>)>,
+    decisions: Vec<AuditRow>,
     by_audit: HashMap<[u8; 16], usize>,
     inserted: u64,
     holes: Vec<Hole>,
@@ -126,7 +133,8 @@ impl<'tx> Inserter<'tx> {
         &self.holes
     }
 
-    /// Writes what the entries have in common; returns the new state and how many entries there were.
+    /// Writes what the entries have in common; returns the new state and how many entries there
+    /// were.
     pub(crate) fn finish(mut self) -> rusqlite::Result<(LogState, u64)> {
         if self.inserted > 0 {
             self.write_decisions()?;
@@ -139,9 +147,9 @@ impl<'tx> Inserter<'tx> {
         self.state.ts_ms = self.state.ts_ms.max(leaf.ts_ms);
         match leaf.draft.kind {
             Kind::Decision => {
-                if let Some(columns) = DecisionColumns::of(leaf) {
-                    self.by_audit.insert(columns.id, self.decisions.len());
-                    self.decisions.push((seq, columns, None));
+                if let Some(decision) = DecisionColumns::of(leaf) {
+                    self.by_audit.insert(decision.id, self.decisions.len());
+                    self.decisions.push(AuditRow { seq, decision, delivery: None });
                 }
                 Ok(())
             }
@@ -156,8 +164,8 @@ impl<'tx> Inserter<'tx> {
         let Some(audit) = leaf.draft.audit else { return Ok(()) };
         let delivery = DeliveryColumns::of(leaf);
         let waiting = self.by_audit.get(&audit).and_then(|at| self.decisions.get_mut(*at));
-        if let Some((_, _, delivered)) = waiting {
-            *delivered = Some((seq, delivery));
+        if let Some(row) = waiting {
+            row.delivery = Some((seq, delivery));
             return Ok(());
         }
         let sql = "UPDATE response_audit_log SET delivery_seq = ?2, delivered_ms = ?3,
@@ -177,15 +185,31 @@ impl<'tx> Inserter<'tx> {
         let sql = "INSERT INTO response_audit_log VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
                    ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) ON CONFLICT DO NOTHING";
         let mut insert = self.conn.prepare_cached(sql)?;
-        for (seq, d, delivery) in self.decisions.drain(..) {
+        for AuditRow { seq, decision: d, delivery } in self.decisions.drain(..) {
             let (delivery_seq, delivery) = delivery.unzip();
             let delivered_ms = delivery.as_ref().map(|delivery| delivery.timestamp_ms);
             let delivered_bytes = delivery.as_ref().and_then(|delivery| delivery.bytes);
             let status = delivery.map(|delivery| delivery.status);
             insert.execute(params![
-                seq, d.id, d.tenant, d.subject, d.session, d.timestamp_ms, d.outcome, d.action,
-                d.score_e4, d.attempts, d.crisis, d.scrutiny, d.model, d.latency_ms,
-                d.cost_microusd, delivery_seq, delivered_ms, delivered_bytes, status,
+                seq,
+                d.id,
+                d.tenant,
+                d.subject,
+                d.session,
+                d.timestamp_ms,
+                d.outcome,
+                d.action,
+                d.score_e4,
+                d.attempts,
+                d.crisis,
+                d.scrutiny,
+                d.model,
+                d.latency_ms,
+                d.cost_microusd,
+                delivery_seq,
+                delivered_ms,
+                delivered_bytes,
+                status,
             ])?;
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! SQLite: how its files are opened, checked and brought up to date.
 //!
-//! **Invariant:** a pragma that matters for durability is read back; a database that does not keep it is
-//! not used.
+//! **Invariant:** a pragma that matters for durability is read back; a database that does not keep
+//! it is not used.
 //!
-//! **Invariant:** schemas only move forward, each step in a transaction of its own; a schema of a later
-//! program is refused and left alone.
+//! **Invariant:** schemas only move forward, each step in a transaction of its own; a schema of a
+//! later program is refused and left alone.
 
 mod columns;
 mod log;
@@ -98,9 +98,8 @@ fn migrate(conn: &mut Connection, path: &Path, migrations: &[&str]) -> Result<()
     let database = StoreError::database(path);
     let known = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
     for (version, migration) in (1..).zip(migrations) {
-        let tx = conn
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(&database)?;
+        let tx =
+            conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&database)?;
         let found = user_version(&tx).map_err(&database)?;
         if found > known {
             return Err(StoreError::Newer { path: path.to_owned(), found, known });

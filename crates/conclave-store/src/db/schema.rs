@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** `log_*` is the log; everything else is derived from it and could be made again.
 
-/// The ledger's database. `response_audit_log` is keyed by the position of the decision; its few indexes
-/// are paid for by every turn.
+/// The ledger's database. `response_audit_log` is keyed by the position of the decision; its few
+/// indexes are paid for by every turn.
 pub(crate) const LEDGER: &[&str] = &["
 CREATE TABLE log_entry (
     seq INTEGER PRIMARY KEY,

@@ -3,8 +3,8 @@
 //! **Invariant:** entries come from the segment files and from nowhere else, so that a restart does
 //! nothing a normal day does not do.
 //!
-//! **Invariant:** a number that turns out to be missing is stated durably before the entries behind it
-//! become part of the log.
+//! **Invariant:** a number that turns out to be missing is stated durably before the entries behind
+//! it become part of the log.
 
 mod reader;
 
@@ -151,8 +151,8 @@ impl Drainer {
         }
         let (read, inserted) = outcome?;
         self.committed = self.reader.position();
-        let done = self.parts.progress.drain(self.committed, inserted);
-        done.iter().for_each(remove_segment);
+        self.parts.progress.finished(self.committed).iter().for_each(remove_segment);
+        self.parts.progress.drain(self.committed, inserted);
         Ok(read >= limit.entries || self.is_behind(segments))
     }
 
@@ -199,7 +199,8 @@ impl Drainer {
         Ok(())
     }
 
-    /// Decisions of an earlier run whose delivery nobody recorded: whether the reply left is unknown.
+    /// Decisions of an earlier run whose delivery nobody recorded: whether the reply left is
+    /// unknown.
     fn finish_deliveries(&mut self) -> Result<(), DrainError> {
         loop {
             self.ensure_open()?;
@@ -216,7 +217,6 @@ impl Drainer {
     fn note_success(&mut self) {
         if self.failures > 0 {
             tracing::info!(failures = self.failures, "the ledger's database works again");
-            self.parts.progress.set_store(None);
             let public = Value::map([("failures", (self.failures as u64).into())]);
             self.parts.append_soon(Kind::StoreUp, public);
         }
@@ -225,7 +225,7 @@ impl Drainer {
 
     fn note_failure(&mut self, error: &DrainError) {
         tracing::error!(%error, failures = self.failures, "the ledger's database takes no entries");
-        self.parts.progress.set_store(Some(error.to_string()));
+        self.parts.progress.fail_store(error.to_string());
         if self.failures == 0 {
             self.parts.append_soon(Kind::StoreDown, Value::empty_map());
         }
@@ -269,11 +269,7 @@ impl DrainerParts {
             let job = job.map_err(|error| AppendError(error.to_string()))?;
             answers.push(self.intake.submit(job));
         }
-        for answer in answers {
-            let closed = |_| AppendError("the ledger is shut down".to_owned());
-            answer.blocking_recv().map_err(closed)??;
-        }
-        Ok(())
+        answers.into_iter().try_for_each(|answer| answer.wait().map(|_| ()))
     }
 
     fn append_soon(&self, kind: Kind, public: Value) {

@@ -98,7 +98,8 @@ impl SpoolReader {
             Some((open, scanner)) if *open == index => scanner.extend(limit),
             _ => {
                 let file = match File::open(&segment.name.path) {
-                    // Somebody removed it. What was in there shows as missing numbers in the next one.
+                    // Somebody removed it. What was in there shows as missing numbers in the next
+                    // one.
                     Err(error) if error.kind() == io::ErrorKind::NotFound && segment.sealed => {
                         tracing::error!(segment = %segment.name.path.display(), "a segment is gone");
                         self.position.offset = limit;

@@ -1,7 +1,7 @@
 //! Compares the query tables with the log they are derived from.
 //!
-//! **Invariant:** the log is the truth. A difference here can be mended by deriving the tables again, but
-//! until then the answers of the archive are wrong, so it is a finding.
+//! **Invariant:** the log is the truth. A difference here can be mended by deriving the tables
+//! again, but until then the answers of the archive are wrong, so it is a finding.
 
 use super::log::StoredHead;
 use crate::db::{DecisionColumns, DeliveryColumns};

@@ -1,7 +1,7 @@
 //! Feeds the log's tables to the auditor.
 //!
-//! **Invariant:** memory does not grow with the log: rows are read one at a time, and only their sizes if
-//! they are too large.
+//! **Invariant:** memory does not grow with the log: rows are read one at a time, and only their
+//! sizes if they are too large.
 
 use super::Trouble;
 use conclave_ledger::{Auditor, CompactRange, Entry, Head};
@@ -46,7 +46,9 @@ pub(super) fn feed_log(
         }
     }
     tell(auditor.entries(), total);
-    note_orphans(conn, auditor)?;
+    if auditor.entries() == total {
+        note_orphans(conn, auditor)?;
+    }
     Ok(head)
 }
 
@@ -56,7 +58,8 @@ fn feed_row(row: &Row<'_>, auditor: &mut Auditor<'_>) -> Result<(), Trouble> {
         auditor.note(expected, None, "an entry has a position below 0");
         return Ok(());
     };
-    // An empty leaf can never decode, so the auditor names the entry; this note says why, and comes first.
+    // An empty leaf can never decode, so the auditor names the entry; this note says why, and comes
+    // first.
     let leaf = blob(row, 1)?.unwrap_or_else(|| {
         auditor.note(seq, None, "the leaf is not a blob of a possible size");
         &[]
@@ -81,10 +84,7 @@ fn blob<'a>(row: &'a Row<'_>, at: usize) -> Result<Option<&'a [u8]>, Trouble> {
     })
 }
 
-fn read_head(
-    conn: &Connection,
-    auditor: &mut Auditor<'_>,
-) -> Result<Option<StoredHead>, Trouble> {
+fn read_head(conn: &Connection, auditor: &mut Auditor<'_>) -> Result<Option<StoredHead>, Trouble> {
     let sql = "SELECT size, root, compact_range FROM log_head";
     let read = conn
         .query_row(sql, [], |row| {

@@ -1,7 +1,7 @@
 //! Checks a data directory without changing anything in it, also while a server works in it.
 //!
-//! **Invariant:** nothing stored is trusted, not even its type; whatever is wrong becomes a finding with a
-//! place and never a panic, and no value is read that is larger than an entry can be.
+//! **Invariant:** nothing stored is trusted, not even its type; whatever is wrong becomes a finding
+//! with a place and never a panic, and no value is read that is larger than an entry can be.
 //!
 //! **Invariant:** "it is bad" and "it could not be looked at" are different answers.
 
@@ -46,9 +46,8 @@ impl From<rusqlite::Error> for Trouble {
                 ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown
             ),
             rusqlite::Error::SqlInputError { .. } => true,
-            rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..) => {
-                true
-            }
+            rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::FromSqlConversionFailure(..) => true,
             _ => false,
         };
         if damage {
@@ -95,8 +94,10 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
         }
     };
     let taken = derived.borrow_mut().end_of_log();
+    // Behind everything: what is wrong with the log itself is worth more.
+    let end = head.as_ref().map_or(0, |head| head.head.size).max(auditor.entries());
     for problem in derived.borrow().findings(head.as_ref()) {
-        auditor.note(auditor.entries(), None, problem);
+        auditor.note(end, None, problem);
     }
     pending::feed_pending(segments, &taken, &mut auditor)?;
     Ok(auditor.finish(head.as_ref().map(|head| &head.head)))

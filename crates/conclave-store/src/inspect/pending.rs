@@ -9,6 +9,7 @@ use crate::spool::{Found, Scanner, SegmentName, list_segments};
 use conclave_ledger::{Auditor, Leaf};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// A segment that stays readable although a server may remove it.
@@ -29,7 +30,21 @@ pub(super) fn hold_segments(spool: &Path) -> Result<Vec<HeldSegment>, CannotChec
             Err(error) => return Err(cannot(&error)),
         }
     }
+    // The writer goes on while we read. It begins a segment only when the one before is complete,
+    // so up to the last one that is begun now there can be no hole; later ones are left for another
+    // time.
+    while held.last().is_some_and(|segment| !segment.is_begun()) {
+        held.pop();
+    }
     Ok(held)
+}
+
+impl HeldSegment {
+    fn is_begun(&self) -> bool {
+        let mut first = [0; 64];
+        let read = self.file.read_at(&mut first, 0);
+        read.is_err() || first.iter().any(|byte| *byte != 0)
+    }
 }
 
 fn cannot(error: &io::Error) -> CannotCheck {

@@ -1,7 +1,8 @@
 //! The book of keys, in the operational database.
 //!
 //! **Invariant:** a change of a key and the note that becomes its ledger entry are written in one
-//! transaction, by whichever process makes the change; the serving process turns notes into entries.
+//! transaction, by whichever process makes the change; the serving process turns notes into
+//! entries.
 
 use super::text::{KeyText, Pepper};
 use crate::db::{OPS, open_writer};
@@ -238,7 +239,6 @@ fn note(
     let sql = "INSERT INTO outbox_entry (id, kind, tenant, public, created_ms)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let kind = Kind::KeyChange;
-    let values =
-        params![id, kind.as_str(), tenant, cbor::encode(&public), now_ms.cast_signed()];
+    let values = params![id, kind.as_str(), tenant, cbor::encode(&public), now_ms.cast_signed()];
     tx.execute(sql, values).map(|_| ())
 }

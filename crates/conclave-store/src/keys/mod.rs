@@ -1,7 +1,7 @@
 //! API keys: their text, where their digests are kept, and the ring that opens doors with them.
 //!
-//! **Invariant:** a key's secret is never stored, logged or put into the ledger; only a keyed hash of the
-//! whole key is kept.
+//! **Invariant:** a key's secret is never stored, logged or put into the ledger; only a keyed hash
+//! of the whole key is kept.
 
 mod book;
 mod outbox;

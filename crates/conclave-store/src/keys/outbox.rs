@@ -1,7 +1,7 @@
 //! Turns notes that any process left in the operational database into ledger entries.
 //!
-//! **Invariant:** each note becomes one entry. A note that an earlier run may have turned into an entry
-//! without getting to remove it is looked up in the log first.
+//! **Invariant:** each note becomes one entry. A note that an earlier run may have turned into an
+//! entry without getting to remove it is looked up in the log first.
 
 use crate::db::{OPS, open_writer};
 use crate::error::StoreError;
@@ -72,7 +72,7 @@ impl Outbox {
             if notes.is_empty() {
                 return Ok(made);
             }
-            for note in notes {
+            for note in &notes {
                 made += usize::from(self.settle(note, sink)?);
             }
         }
@@ -89,7 +89,7 @@ impl Outbox {
     }
 
     /// Makes the entry of a note unless it was made, and removes the note.
-    fn settle(&mut self, note: Note, sink: &dyn OutboxSink) -> Result<bool, OutboxError> {
+    fn settle(&mut self, note: &Note, sink: &dyn OutboxSink) -> Result<bool, OutboxError> {
         let old = note.n <= self.old_until;
         let done = self.appended.contains(&note.id)
             || (old && sink.has(note.id).map_err(OutboxError::Sink)?);
@@ -102,7 +102,9 @@ impl Outbox {
             sink.append(Kind::parse(&note.kind), tenant, public).map_err(OutboxError::Sink)?;
             self.appended.insert(note.id);
         }
-        self.conn.prepare_cached("DELETE FROM outbox_entry WHERE n = ?1")?.execute(params![note.n])?;
+        self.conn
+            .prepare_cached("DELETE FROM outbox_entry WHERE n = ?1")?
+            .execute(params![note.n])?;
         self.appended.remove(&note.id);
         Ok(!done)
     }

@@ -1,7 +1,7 @@
 //! The ring: answers from memory which key is whose.
 //!
-//! **Invariant:** a request never waits for the database, except that an unknown key may make the ring
-//! look, at most ten times a second whatever comes in.
+//! **Invariant:** a request never waits for the database, except that an unknown key may make the
+//! ring look, at most ten times a second whatever comes in.
 
 use super::book::{KeyUse, read_keys};
 use super::text::{KeyText, Pepper};

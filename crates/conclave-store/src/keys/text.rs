@@ -35,7 +35,8 @@ impl KeyText {
         let (mut id, mut secret) = ([0; 12], [0; 32]);
         entropy.fill(&mut id);
         entropy.fill(&mut secret);
-        let id: String = id.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect();
+        let id: String =
+            id.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect();
         let body = format!("ck_{environment}_{id}_{}", hex::encode(secret));
         let text = format!("{body}_{}", checksum(&body));
         Ok(Self { id, text })
@@ -72,7 +73,8 @@ fn checksum(body: &str) -> String {
     format!("{:08x}", crc32c::crc32c(body.as_bytes()))
 }
 
-/// The secret of this installation that turns keys into digests: a stolen database alone opens nothing.
+/// The secret of this installation that turns keys into digests: a stolen database alone opens
+/// nothing.
 #[derive(Clone)]
 pub struct Pepper(Hmac<Sha256>);
 

@@ -1,8 +1,8 @@
-//! The few operations on files that the writer needs, as a port: so that a test can make each of them
-//! fail.
+//! The few operations on files that the writer needs, as a port: so that a test can make each of
+//! them fail.
 //!
-//! **Invariant:** a segment that was created has its space already; writing into it cannot run out of
-//! room.
+//! **Invariant:** a segment that was created has its space already; writing into it cannot run out
+//! of room.
 
 use crate::durable::{private, sync_dir};
 use rustix::fs::{FallocateFlags, fallocate};

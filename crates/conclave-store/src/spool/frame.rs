@@ -1,8 +1,9 @@
 //! One entry as it stands in a spool segment.
 //!
-//! **Invariant:** a frame is recognised only by two checksums that begin with the secret of its segment
-//! (a part of the file's name). Somebody who gets bytes of their choice into a transcript can therefore
-//! not forge a frame that a search through a damaged segment would take for a real one.
+//! **Invariant:** a frame is recognised only by two checksums that begin with the secret of its
+//! segment (a part of the file's name). Somebody who gets bytes of their choice into a transcript
+//! can therefore not forge a frame that a search through a damaged segment would take for a real
+//! one.
 
 use conclave_ledger::EntryId;
 use crc32c::crc32c_append;
@@ -26,7 +27,6 @@ impl Seed {
         crc32c_append(crc32c_append(self.0 as u32, magic_and_length), id_and_time)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves are used apart")]
     fn payload_sum(self, head_sum: u32, payload: &[u8]) -> u32 {
         crc32c_append((self.0 >> 32) as u32 ^ head_sum, payload)
     }
@@ -50,7 +50,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// Appends one frame; `write_leaf` appends the leaf's bytes. Returns where the leaf stands in `out`.
+/// Appends one frame; `write_leaf` appends the leaf's bytes. Returns where the leaf stands in
+/// `out`.
 pub(crate) fn write_frame(
     out: &mut Vec<u8>,
     seed: Seed,
@@ -105,13 +106,17 @@ impl Head {
         HEAD_BYTES + self.payload + TAIL_BYTES
     }
 
-    /// Reads the whole frame; `None` if it is damaged or cut.
-    pub(crate) fn open<'a>(&self, bytes: &'a [u8], seed: Seed) -> Option<Frame<'a>> {
-        let rest = bytes.get(HEAD_BYTES..self.frame_bytes())?;
-        let (payload, sum) = rest.split_last_chunk::<TAIL_BYTES>()?;
-        if seed.payload_sum(self.sum, payload) != u32::from_be_bytes(*sum) {
-            return None;
-        }
+    /// Whether the frame that begins with this head is complete and unchanged.
+    pub(crate) fn is_whole(&self, bytes: &[u8], seed: Seed) -> bool {
+        let rest = bytes.get(HEAD_BYTES..self.frame_bytes()).unwrap_or_default();
+        let Some((payload, sum)) = rest.split_last_chunk::<TAIL_BYTES>() else { return false };
+        seed.payload_sum(self.sum, payload) == u32::from_be_bytes(*sum)
+            && self.split(bytes).is_some()
+    }
+
+    /// The parts of a whole frame.
+    pub(crate) fn split<'a>(&self, bytes: &'a [u8]) -> Option<Frame<'a>> {
+        let payload = bytes.get(HEAD_BYTES..HEAD_BYTES + self.payload)?;
         let (length, texts) = payload.split_first_chunk::<4>()?;
         let (leaf, body) = texts.split_at_checked(u32::from_be_bytes(*length) as usize)?;
         Some(Frame { id: self.id, ts_ms: self.ts_ms, leaf, body })
@@ -137,7 +142,8 @@ mod tests {
     }
 
     fn read(bytes: &[u8], seed: Seed) -> Option<Frame<'_>> {
-        Head::read(bytes, seed)?.open(bytes, seed)
+        let head = Head::read(bytes, seed)?;
+        head.is_whole(bytes, seed).then(|| head.split(bytes))?
     }
 
     #[test]

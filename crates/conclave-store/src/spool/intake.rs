@@ -1,14 +1,15 @@
 //! The queue in front of the writer.
 //!
-//! **Invariant:** what waits is bounded in bytes. Who needs an answer waits for room; who does not is
-//! turned away and counted.
+//! **Invariant:** what waits is bounded in bytes. Who needs an answer waits for room; who does not
+//! is turned away and counted.
 //!
-//! **Invariant:** entries leave in the order in which they came, whether somebody waits for them or not,
-//! so that a delivery never overtakes its decision.
+//! **Invariant:** entries leave in the order in which they came, whether somebody waits for them or
+//! not, so that a delivery never overtakes its decision.
 
 use conclave_engine::{AppendError, Appended};
 use conclave_ledger::{Body, Commitment, Draft, LeafError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
@@ -18,10 +19,30 @@ const PERMIT_BYTES: usize = 1_024;
 /// What an entry takes beside its texts: the draft, the frame, the acknowledgement.
 const ENTRY_BYTES: usize = 1_024;
 
-/// Tells who waits for an entry where it came to stand.
-pub(crate) type Ack = oneshot::Sender<Result<Appended, AppendError>>;
+/// Where an entry came to stand, or why nowhere.
+pub(crate) type Settled = Result<Appended, AppendError>;
 
-/// One entry on its way to the writer; its texts are hashed and encoded already, by whoever brought it.
+/// Tells who waits for an entry where it came to stand.
+#[derive(Debug)]
+pub(crate) enum Ack {
+    /// Somebody who awaits it.
+    Task(oneshot::Sender<Settled>),
+    /// A thread of the store's own.
+    Thread(mpsc::Sender<Settled>),
+}
+
+impl Ack {
+    /// Whoever no longer waits does not hear the answer.
+    pub(crate) fn send(self, settled: Settled) {
+        match self {
+            Self::Task(task) => drop(task.send(settled)),
+            Self::Thread(thread) => drop(thread.send(settled)),
+        }
+    }
+}
+
+/// One entry on its way to the writer; its texts are hashed and encoded already, by whoever brought
+/// it.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) draft: Draft,
@@ -69,6 +90,17 @@ pub(crate) struct Intake {
     dropped: AtomicU64,
 }
 
+/// The answer to an entry of the store itself.
+#[derive(Debug)]
+pub(crate) struct Answer(mpsc::Receiver<Settled>);
+
+impl Answer {
+    /// Waits for it.
+    pub(crate) fn wait(self) -> Settled {
+        self.0.recv().map_err(|_| closed())?
+    }
+}
+
 fn closed() -> AppendError {
     AppendError("the ledger is shut down".to_owned())
 }
@@ -87,7 +119,10 @@ impl Intake {
         job.permits = job.weight().min(self.permits);
         let room = self.room.acquire_many(job.permits).await.map_err(|_| closed())?;
         room.forget();
-        self.submit(job).await.map_err(|_| closed())?
+        let (ack, answer) = oneshot::channel();
+        job.ack = Some(Ack::Task(ack));
+        self.push(job);
+        answer.await.map_err(|_| closed())?
     }
 
     /// Queues an entry nobody waits for, unless there is no room.
@@ -104,15 +139,13 @@ impl Intake {
         }
     }
 
-    /// Queues an entry of the store itself, which may exceed the room, and hands out its answer.
-    pub(crate) fn submit(
-        &self,
-        mut job: Job,
-    ) -> oneshot::Receiver<Result<Appended, AppendError>> {
-        let (ack, answer) = oneshot::channel();
-        job.ack = Some(ack);
+    /// Queues an entry of the store itself, which may exceed the room. Waiting for the answer
+    /// blocks.
+    pub(crate) fn submit(&self, mut job: Job) -> Answer {
+        let (ack, answer) = mpsc::channel();
+        job.ack = Some(Ack::Thread(ack));
         self.push(job);
-        answer
+        Answer(answer)
     }
 
     /// Counts an entry that could not even be queued.
@@ -147,9 +180,9 @@ impl Intake {
         self.room.add_permits(permits);
     }
 
-    /// Moves everything that waits into `jobs` as soon as it is due: at once when somebody waits for an
-    /// answer, else when it has waited for `patience`. Returns empty-handed after `tick`, and `false`
-    /// once the queue is closed and empty.
+    /// Moves everything that waits into `jobs` as soon as it is due: at once when somebody waits
+    /// for an answer, else when it has waited for `patience`. Returns empty-handed after `tick`,
+    /// and `false` once the queue is closed and empty.
     pub(crate) fn take(
         &self,
         jobs: &mut Vec<Job>,

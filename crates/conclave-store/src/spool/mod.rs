@@ -1,13 +1,13 @@
 //! The spool: every entry is made durable here before anybody is told so.
 //!
-//! A directory of preallocated segment files with one writer. Entries that arrive while the disk is busy
-//! share the next sync (group commit). The drainer reads the same files, in good times and after a crash,
-//! so there is only one path and it is always exercised.
+//! A directory of preallocated segment files with one writer. Entries that arrive while the disk is
+//! busy share the next sync (group commit). The drainer reads the same files, in good times and
+//! after a crash, so there is only one path and it is always exercised.
 //!
 //! **Invariant:** an entry is acknowledged only after a sync that covers it has succeeded.
 //!
-//! **Invariant:** a file descriptor whose write or sync failed is never used again: what the kernel then
-//! says about it cannot be trusted.
+//! **Invariant:** a file descriptor whose write or sync failed is never used again: what the kernel
+//! then says about it cannot be trusted.
 
 mod disk;
 mod frame;
@@ -26,5 +26,5 @@ pub(crate) use intake::{Intake, Job};
 pub(crate) use progress::{Position, Progress, SegmentState};
 pub(crate) use recover::{Recovered, recover};
 pub(crate) use scan::{Found, Scanner};
-pub(crate) use segment::{list_segments, SegmentName};
+pub(crate) use segment::{SegmentName, list_segments};
 pub(crate) use writer::{Writer, WriterParts};

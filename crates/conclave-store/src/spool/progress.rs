@@ -1,7 +1,7 @@
 //! How far the writer and the drainer have come, and who waits for them.
 //!
-//! **Invariant:** the durable position never runs ahead of the disk, and the drained position never ahead
-//! of the database's last commit.
+//! **Invariant:** the durable position never runs ahead of the disk, and the drained position never
+//! ahead of the database's last commit.
 
 use super::segment::SegmentName;
 use std::collections::VecDeque;
@@ -132,9 +132,9 @@ impl Progress {
         self.lock().room_error = error;
     }
 
-    /// The database failed, or works again.
-    pub(crate) fn set_store(&self, error: Option<String>) {
-        self.lock().store_error = error;
+    /// The database failed; the next batch that is drained says that it works again.
+    pub(crate) fn fail_store(&self, error: String) {
+        self.lock().store_error = Some(error);
     }
 
     /// What is wrong with taking entries.
@@ -173,27 +173,33 @@ impl Progress {
         self.moved.notify_all();
     }
 
-    /// The drainer has committed up to here. Returns the segments that nobody needs any more.
-    pub(crate) fn drain(&self, to: Position, entries: u64) -> Vec<SegmentName> {
+    /// The segments that nobody needs any more once the drainer has committed up to here.
+    pub(crate) fn finished(&self, to: Position) -> Vec<SegmentName> {
+        let state = self.lock();
+        let drained = state.segments.iter().take_while(|segment| is_drained(segment, to));
+        drained.map(|segment| segment.name.clone()).collect()
+    }
+
+    /// The drainer has committed up to here.
+    pub(crate) fn drain(&self, to: Position, entries: u64) {
         let mut state = self.lock();
         state.drained = to;
+        state.store_error = None;
         state.undrained = state.undrained.saturating_sub(entries);
         state.stats.batches += u64::from(entries > 0);
         state.stats.drained += entries;
-        let mut done = Vec::new();
         while state.segments.front().is_some_and(|segment| is_drained(segment, to)) {
-            done.extend(state.segments.pop_front().map(|segment| segment.name));
+            state.segments.pop_front();
         }
         if state.drained == state.durable {
             // Entries of an earlier run are drained too but were never counted.
             state.undrained = 0;
         }
         self.moved.notify_all();
-        done
     }
 
-    /// The drainer waits for something to do: until `full` entries are there, or the first has waited for
-    /// `linger`, or somebody waits for the drainer.
+    /// The drainer waits for something to do: until `full` entries are there, or the first has
+    /// waited for `linger`, or somebody waits for the drainer.
     pub(crate) fn wait_for_work(&self, linger: Duration, full: u64) -> Work {
         let mut state = self.lock();
         let mut due = None;
@@ -301,7 +307,8 @@ impl State {
     fn is_empty_up_to(&self, target: Position) -> bool {
         !self.segments.iter().any(|segment| {
             let end = Position { segment: segment.name.index, offset: segment.durable_end };
-            end <= target && end > self.drained && segment.durable_end > 0
+            let within = end.min(target);
+            within.segment == end.segment && within.offset > 0 && within > self.drained
         })
     }
 

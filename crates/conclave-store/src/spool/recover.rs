@@ -1,11 +1,12 @@
 //! What an earlier run left in the spool, and where numbering goes on.
 //!
-//! **Invariant:** only bytes behind the last whole frame of the whole spool are ever cut off. Damage with
-//! frames behind it stays for the drainer, which keeps a copy and names what is missing.
+//! **Invariant:** only bytes behind the last whole frame of the whole spool are ever cut off.
+//! Damage with frames behind it stays for the drainer, which keeps a copy and names what is
+//! missing.
 
+use super::progress::SegmentState;
 use super::scan::{Found, Scanner};
 use super::segment::{SegmentName, list_segments};
-use super::progress::SegmentState;
 use crate::durable::{private, sync_dir};
 use crate::error::StoreError;
 use crate::replica::Identity;
@@ -36,7 +37,8 @@ struct Survey {
     last_ts_ms: u64,
 }
 
-/// Looks through the spool: finds the last frame, cuts a torn tail, removes segments without frames.
+/// Looks through the spool: finds the last frame, cuts a torn tail, removes segments without
+/// frames.
 pub(crate) fn recover(dir: &Path, identity: Identity) -> Result<Recovered, StoreError> {
     let mut names = list_segments(dir).map_err(StoreError::file("read", dir))?;
     let next_index = names.last().map_or(1, |name| name.index.saturating_add(1));

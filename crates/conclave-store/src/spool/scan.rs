@@ -1,10 +1,10 @@
 //! Reads the frames of one segment, over damage if there is any.
 //!
-//! **Invariant:** a damaged frame never hides the frames after it: the search goes on behind it until the
-//! end of the segment.
+//! **Invariant:** a damaged frame never hides the frames after it: the search goes on behind it
+//! until the end of the segment.
 //!
-//! **Invariant:** a segment is read in a window of bounded size; a frame larger than the window makes it
-//! grow to that frame and no further.
+//! **Invariant:** a segment is read in a window of bounded size; a frame larger than the window
+//! makes it grow to that frame and no further.
 
 use super::frame::{Frame, HEAD_BYTES, Head, MAGIC, Seed};
 use std::fs::File;
@@ -44,19 +44,14 @@ impl Scanner {
         Self { file, seed, at, limit, window: Vec::new(), window_at: 0 }
     }
 
-    /// Lets the scanner see more of a segment that has grown. What it read before beyond its old limit
-    /// is forgotten, because it may have been written since.
+    /// Lets the scanner see more of a segment that has grown. What it read before beyond its old
+    /// limit is forgotten, because it may have been written since.
     pub(crate) fn extend(&mut self, limit: u64) {
         if limit > self.limit {
             self.limit = limit;
             let known = self.window_end().min(limit).saturating_sub(self.window_at);
             self.window.truncate(usize::try_from(known).unwrap_or(0));
         }
-    }
-
-    /// Where the next frame is looked for.
-    pub(crate) const fn position(&self) -> u64 {
-        self.at
     }
 
     /// Goes back (or on) to a place where a frame begins.
@@ -69,17 +64,16 @@ impl Scanner {
     /// # Errors
     /// When the file cannot be read.
     pub(crate) fn next(&mut self) -> io::Result<Found<'_>> {
-        if let Some(length) = self.frame_at(self.at)? {
-            let (begin, end) = (self.at, self.at + length as u64);
+        let begin = self.at;
+        if let Some(head) = self.frame_at(begin)? {
+            let end = begin + head.frame_bytes() as u64;
             self.at = end;
-            let bytes = Self::slice(&self.window, self.window_at, begin, length);
-            let frame = Head::read(bytes, self.seed).and_then(|head| head.open(bytes, self.seed));
-            return Ok(match frame {
+            let bytes = Self::slice(&self.window, self.window_at, begin, head.frame_bytes());
+            return Ok(match head.split(bytes) {
                 Some(frame) => Found::Frame(frame, end),
                 None => Found::End { at: begin, torn: true },
             });
         }
-        let begin = self.at;
         match self.search(begin + 1)? {
             Search::Frame(at) => {
                 self.at = at;
@@ -92,13 +86,12 @@ impl Scanner {
         }
     }
 
-    /// The length of the whole, valid frame that begins here, which the window then holds.
-    fn frame_at(&mut self, at: u64) -> io::Result<Option<usize>> {
+    /// The head of the whole, valid frame that begins here, which the window then holds.
+    fn frame_at(&mut self, at: u64) -> io::Result<Option<Head>> {
         let seed = self.seed;
         let Some(head) = Head::read(self.bytes(at, HEAD_BYTES)?, seed) else { return Ok(None) };
-        let length = head.frame_bytes();
-        let whole = head.open(self.bytes(at, length)?, seed).is_some();
-        Ok(whole.then_some(length))
+        let whole = head.is_whole(self.bytes(at, head.frame_bytes())?, seed);
+        Ok(whole.then_some(head))
     }
 
     /// Looks for the next valid frame from `from` on.

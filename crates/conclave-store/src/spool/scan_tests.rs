@@ -128,7 +128,6 @@ fn a_growing_segment_is_followed() {
     assert_eq!(scan(&mut scanner)[0], Seen::Frame(2));
     scanner.seek(0);
     assert_eq!(scan(&mut scanner)[..2], [Seen::Frame(1), Seen::Frame(2)]);
-    assert_eq!(scanner.position(), (first.len() + second.len()) as u64);
 }
 
 proptest! {
@@ -141,7 +140,7 @@ proptest! {
     /// Whatever single byte is changed, all other frames are found.
     #[test]
     fn one_changed_byte_costs_one_frame(at in any::<prop::sample::Index>(), byte in 1..=255_u8) {
-        let frames: Vec<Vec<u8>> = (1..=6).map(|n| frame(n, &vec![n as u8; 30])).collect();
+        let frames: Vec<Vec<u8>> = (1..=6).map(|n| frame(n, &[7; 30])).collect();
         let mut bytes = frames.concat();
         let at = at.index(bytes.len());
         let hit = 1 + (at / frames[0].len()) as u64;

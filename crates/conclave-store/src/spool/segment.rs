@@ -1,7 +1,7 @@
 //! The names of segment files.
 //!
-//! **Invariant:** the name tells the order of the segments and the secret of their checksums, so that a
-//! damaged first block does not make the rest of the file unreadable.
+//! **Invariant:** the name tells the order of the segments and the secret of their checksums, so
+//! that a damaged first block does not make the rest of the file unreadable.
 
 use super::frame::Seed;
 use std::io;

@@ -1,11 +1,11 @@
 //! The one thread that writes to the spool.
 //!
-//! **Invariant:** numbers are given in the order of the queue and never twice. Numbers of entries that
-//! could not be written stay used, and the next entry that can be written says which they are.
+//! **Invariant:** numbers are given in the order of the queue and never twice. Numbers of entries
+//! that could not be written stay used, and the next entry that can be written says which they are.
 
 use super::disk::{Disk, SegmentSink};
 use super::frame::{OVERHEAD_BYTES, Seed, write_frame};
-use super::intake::{Ack, Intake, Job};
+use super::intake::{Ack, Intake, Job, Settled};
 use super::progress::Progress;
 use super::segment::SegmentName;
 use crate::options::Stamps;
@@ -68,7 +68,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Prepares the first segment, so that a full or read-only disk shows before anything is accepted.
+    /// Prepares the first segment, so that a full or read-only disk shows before anything is
+    /// accepted.
     ///
     /// # Errors
     /// When the segment cannot be made.
@@ -162,7 +163,8 @@ impl Writer {
         Appended { id, leaf_hash: leaf_hash(&self.buffer[leaf]) }
     }
 
-    /// Writes out what stands before the newest frame if that no longer fits into the segment with it.
+    /// Writes out what stands before the newest frame if that no longer fits into the segment with
+    /// it.
     fn make_room(&mut self, newest: usize) {
         let end = self.current.as_ref().map_or(0, |segment| segment.end);
         if newest > 0 && end + self.buffer.len() as u64 > self.parts.segment_bytes {
@@ -225,7 +227,8 @@ impl Writer {
         }
     }
 
-    /// One write, one sync. If either fails, once more into a new segment; returns where the data ends.
+    /// One write, one sync. If either fails, once more into a new segment; returns where the data
+    /// ends.
     fn write_out(&mut self) -> io::Result<u64> {
         match self.write_once() {
             Ok(end) => Ok(end),
@@ -253,7 +256,8 @@ impl Writer {
                 Ok(segment.end)
             }
             Err(error) => {
-                // The drainer reads no further than what was durable before; see the module's invariant.
+                // The drainer reads no further than what was durable before; see the module's
+                // invariant.
                 self.seal();
                 Err(Failure::Poisoned(error))
             }
@@ -291,8 +295,8 @@ impl Writer {
         Ok(Segment { name, sink, end: 0 })
     }
 
-    /// Prepares the next segment before it is needed, so that a full disk shows while there is still
-    /// room.
+    /// Prepares the next segment before it is needed, so that a full disk shows while there is
+    /// still room.
     fn look_ahead(&mut self) {
         let half = self.parts.segment_bytes / 2;
         let roomy = self.current.as_ref().is_some_and(|segment| segment.end < half);
@@ -328,10 +332,9 @@ impl Failure {
     }
 }
 
-/// Whoever no longer waits does not hear the answer.
-fn answer(ack: Option<Ack>, result: Result<Appended, AppendError>) {
+fn answer(ack: Option<Ack>, settled: Settled) {
     if let Some(ack) = ack {
-        let _ = ack.send(result);
+        ack.send(settled);
     }
 }
 

@@ -10,6 +10,8 @@ use super::token::{Tokens, UNKNOWN};
 pub struct Hit {
     /// The rule's number.
     pub rule: usize,
+    /// Which line of the rule's phrases, from 1.
+    pub line: usize,
     /// The first token.
     pub start: usize,
     /// One past the last token.
@@ -19,13 +21,13 @@ pub struct Hit {
 /// Phrases indexed by their first words.
 #[derive(Debug, Default)]
 pub struct Matcher {
-    phrases: Vec<(usize, Box<[Node]>)>,
+    phrases: Vec<(usize, usize, Box<[Node]>)>,
     starting: Vec<Vec<u32>>,
 }
 
 impl Matcher {
-    /// Takes a phrase of a rule.
-    pub fn add(&mut self, rule: usize, phrase: Box<[Node]>) {
+    /// Takes a phrase of a line of a rule.
+    pub fn add(&mut self, rule: usize, line: usize, phrase: Box<[Node]>) {
         let Ok(number) = u32::try_from(self.phrases.len()) else {
             return;
         };
@@ -39,7 +41,7 @@ impl Matcher {
             }
             self.starting[word].push(number);
         }
-        self.phrases.push((rule, phrase));
+        self.phrases.push((rule, line, phrase));
     }
 
     /// Everything found, in text order; a rule counts once at a place.
@@ -55,9 +57,9 @@ impl Matcher {
             };
             let place = Place::new(tokens, start);
             for number in numbers {
-                let (rule, phrase) = &self.phrases[*number as usize];
+                let (rule, line, phrase) = &self.phrases[*number as usize];
                 if let Some(end) = place.end_of(phrase) {
-                    hits.push(Hit { rule: *rule, start, end });
+                    hits.push(Hit { rule: *rule, line: *line, start, end });
                 }
             }
         }
@@ -80,7 +82,7 @@ mod tests {
         let mut matcher = Matcher::default();
         let mut compiler = Compiler { vocabulary: &mut vocabulary, slots: &slots };
         for nodes in compiler.phrases(phrase).unwrap() {
-            matcher.add(0, nodes);
+            matcher.add(0, 1, nodes);
         }
         !matcher.find(&Tokens::read(text, &vocabulary)).is_empty()
     }

@@ -33,6 +33,7 @@ pub struct Seen {
     /// In which sentence.
     pub sentence: usize,
     rule: usize,
+    line: usize,
 }
 
 /// The outward shape of a reply.
@@ -107,13 +108,14 @@ impl Acts {
         sentences.len()
     }
 
-    /// The names of the rules that saw this, each once.
+    /// The names of the rules that saw this, each with its line, each once.
     #[must_use]
     pub fn rules(&self, act: Act) -> Vec<String> {
-        let mut rules: Vec<_> = self.of(act).map(|seen| seen.rule).collect();
+        let mut rules: Vec<_> = self.of(act).map(|seen| (seen.rule, seen.line)).collect();
         rules.sort_unstable();
         rules.dedup();
-        rules.into_iter().map(|rule| self.lexicon.rules[rule].id.to_string()).collect()
+        let name = |(rule, line): (usize, usize)| format!("{}.{line}", self.lexicon.rules[rule].id);
+        rules.into_iter().map(name).collect()
     }
 }
 
@@ -134,6 +136,7 @@ fn act(hit: &Hit, scope: &Scope<'_>, tokens: &Tokens, lexicon: &Lexicon) -> Opti
         weight: rule.weight,
         sentence: tokens.sentence_of[hit.start],
         rule: hit.rule,
+        line: hit.line,
     })
 }
 

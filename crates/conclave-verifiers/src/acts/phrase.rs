@@ -4,7 +4,7 @@
 //! word         this word, in any spelling
 //! {slot}       any phrase of the named list
 //! (a|b c)      one of these        x?   x or nothing
-//! ~ ~5         up to three (five) words, whatever they are
+//! ~ ~5         up to three (five) words, but no "not" or "never"
 //! #            a number
 //! !(a|b)       what follows is neither of these
 //! ^ $          the sentence starts (ends) here
@@ -13,7 +13,7 @@
 //! **Invariant:** a phrase is followed as a set of positions in one machine word, so the work per
 //! starting point is bounded by the phrase's length, whatever the text.
 
-use super::token::{NUMBER, Tokens, Vocabulary, fold, is_solitary};
+use super::token::{NEVER, NOT, NUMBER, Tokens, Vocabulary, fold, is_solitary};
 use std::collections::HashMap;
 
 /// The most words a phrase may span.
@@ -115,7 +115,7 @@ impl Compiler<'_> {
                 push(nodes, any, after)
             }
             letter if is_solitary(letter) => self.words(&letter.to_string(), nodes, at + 1),
-            letter if letter.is_alphanumeric() => {
+            letter if letter.is_alphanumeric() || letter == '\'' => {
                 let end = word_end(text, at);
                 let word: String = text[at..end].iter().collect();
                 self.words(&word, nodes, end)
@@ -169,6 +169,11 @@ impl Compiler<'_> {
         words.dedup();
         Ok(Node::Any { words: words.into(), phrases: phrases.into(), optional: false })
     }
+}
+
+/// A gap that reached across a negation would read the opposite of what is said.
+const fn is_neutral(id: u32) -> bool {
+    id != NOT && id != NEVER
 }
 
 fn can_be_empty(nodes: &[Node]) -> bool {
@@ -315,7 +320,7 @@ impl<'t> Place<'t> {
                 }
                 phrases.iter().fold(reached, |reached, phrase| reached | self.follow(phrase, set))
             }
-            Node::Gap(most) => (0..*most).fold(set, |set, _| set | (set << 1)) & self.within(),
+            Node::Gap(most) => (0..*most).fold(set, |set, _| set | self.advance(set, is_neutral)),
             Node::Not(inner) => self.retain(set, |alone| self.step(inner, alone) == 0),
             Node::Start => self.retain(set, |alone| self.position(alone) == self.sentence_start),
             Node::End => self.retain(set, |alone| self.position(alone) == self.end),

@@ -95,7 +95,8 @@ impl<'a> Scope<'a> {
     pub fn modes(&self, hit: &Hit) -> Modes {
         let sentence = self.tokens.sentence_of[hit.start];
         let mut modes = Modes::PLAIN;
-        if self.quotes_count && self.tokens.quoted[hit.start..hit.end].iter().all(|quoted| *quoted) {
+        if self.quotes_count && self.tokens.quoted[hit.start..hit.end].iter().all(|quoted| *quoted)
+        {
             modes = modes.with(Modes::QUOTED);
         }
         if self.tokens.sentences[sentence].question {

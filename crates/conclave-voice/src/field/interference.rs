@@ -24,10 +24,8 @@ pub(super) fn interfere(
     seed: u64,
 ) -> FieldState {
     let in_crisis = is_crisis(crisis);
-    let weights: Vec<f32> = sensed
-        .iter()
-        .map(|one| one.intensity * weight(one.sensor, in_crisis))
-        .collect();
+    let weights: Vec<f32> =
+        sensed.iter().map(|one| one.intensity * weight(one.sensor, in_crisis)).collect();
     let total: f32 = weights.iter().sum();
     let mean = |value: fn(&Sensed) -> f32, resting: f32| {
         if total > 0.0 {
@@ -106,11 +104,7 @@ fn shares(weights: &[f32], total: f32) -> Vec<f32> {
     let exact: Vec<f32> = weights
         .iter()
         .map(|weight| {
-            if total > 0.0 {
-                weight / total * 1000.0
-            } else {
-                1000.0 / super::traces::count(count)
-            }
+            if total > 0.0 { weight / total * 1000.0 } else { 1000.0 / super::traces::count(count) }
         })
         .collect();
     let mut order: Vec<usize> = (0..exact.len()).collect();

@@ -21,10 +21,8 @@ use traces::Ears;
 
 const EN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/field/en.toml"));
 const JA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/field/ja.toml"));
-const SENSORS: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../data/field/sensors.toml"
-));
+const SENSORS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/field/sensors.toml"));
 
 /// The sensors with their word lists.
 #[derive(Clone, Debug)]

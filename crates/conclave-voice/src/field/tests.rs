@@ -7,10 +7,7 @@ fn field() -> Field {
 }
 
 fn said(texts: &[&str]) -> Vec<Message> {
-    texts
-        .iter()
-        .map(|text| Message::text(Role::User, *text))
-        .collect()
+    texts.iter().map(|text| Message::text(Role::User, *text)).collect()
 }
 
 fn sense(text: &str) -> FieldState {
@@ -130,7 +127,8 @@ fn removing_what_a_sensor_hears_changes_the_influences() {
     assert!(sensor(&with, Sensor::Shadow).influence > 0.0);
     assert!(sensor(&without, Sensor::Shadow).influence.abs() < f32::EPSILON);
     assert!(
-        sensor(&without, Sensor::InnerChild).influence > sensor(&with, Sensor::InnerChild).influence
+        sensor(&without, Sensor::InnerChild).influence
+            > sensor(&with, Sensor::InnerChild).influence
     );
 }
 

@@ -70,15 +70,10 @@ impl Ears {
     }
 
     pub(super) fn listen(&self, turns: &[Message]) -> Traces {
-        let said: Vec<_> = turns
-            .iter()
-            .rev()
-            .filter(|message| message.role == Role::User)
-            .collect();
-        let mut traces = said
-            .first()
-            .map(|message| structure(&message.content.as_text()))
-            .unwrap_or_default();
+        let said: Vec<_> =
+            turns.iter().rev().filter(|message| message.role == Role::User).collect();
+        let mut traces =
+            said.first().map(|message| structure(&message.content.as_text())).unwrap_or_default();
         traces.exchange = count(said.len());
         let mut share = 1.0;
         for message in said.iter().take(MESSAGES_HEARD) {
@@ -130,11 +125,8 @@ fn fragmentation(folded: &str, words: f32) -> f32 {
     let pauses = count(folded.matches("...").count() + folded.matches(['…', '—']).count());
     let stops = count(folded.matches(['.', '。', '、', '!', '?', '…']).count());
     let per_stop = if stops > 0.0 { words / stops } else { words };
-    let short = if words >= 2.0 && stops >= 2.0 && per_stop < 6.0 {
-        (6.0 - per_stop) / 6.0
-    } else {
-        0.0
-    };
+    let short =
+        if words >= 2.0 && stops >= 2.0 && per_stop < 6.0 { (6.0 - per_stop) / 6.0 } else { 0.0 };
     (0.25 * pauses + 0.6 * short).min(1.0)
 }
 

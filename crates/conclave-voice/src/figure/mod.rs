@@ -19,10 +19,8 @@ use vector::Vectors;
 
 const EN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/personas/en.toml"));
 const JA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/personas/ja.toml"));
-const VECTORS: &str = include_str!(concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../data/personas/vectors.toml"
-));
+const VECTORS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/personas/vectors.toml"));
 
 /// When the system speaks for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,8 +174,7 @@ impl Voices {
     pub fn say_as(&self, speech: &Speech<'_>, vector: Vector) -> String {
         let message = self.compose(speech, vector);
         if speech.needs_resources() {
-            self.resources
-                .append(&message, speech.country, speech.language)
+            self.resources.append(&message, speech.country, speech.language)
         } else {
             message
         }
@@ -189,11 +186,7 @@ impl Voices {
             Language::English => (&self.english, " "),
             Language::Japanese => (&self.japanese, ""),
         };
-        let query = Query {
-            category: speech.category,
-            staffed: speech.staffed,
-            vector,
-        };
+        let query = Query { category: speech.category, staffed: speech.staffed, vector };
         script.of(speech.situation).compose(&query).join(joint)
     }
 }

@@ -102,16 +102,12 @@ impl Part {
     }
 
     fn is_specific(&self, query: &Query) -> bool {
-        query
-            .category
-            .is_some_and(|category| self.category.contains(&category))
+        query.category.is_some_and(|category| self.category.contains(&category))
     }
 
     fn is_general_for(&self, staffed: bool) -> bool {
         self.category.is_empty()
-            && self
-                .when
-                .is_none_or(|when| (when == Staffing::Staffed) == staffed)
+            && self.when.is_none_or(|when| (when == Staffing::Staffed) == staffed)
     }
 
     fn worded(&self, register: Register) -> &str {
@@ -182,14 +178,8 @@ fn rungs<'a>(parts: &'a [Part], query: &Query, value: f32) -> Vec<&'a Part> {
     chosen
 }
 
-fn reached<'a>(
-    parts: &'a [Part],
-    query: &Query,
-    value: f32,
-) -> impl Iterator<Item = &'a Part> {
-    parts
-        .iter()
-        .filter(move |part| part.at <= value && part.fits(query))
+fn reached<'a>(parts: &'a [Part], query: &Query, value: f32) -> impl Iterator<Item = &'a Part> {
+    parts.iter().filter(move |part| part.at <= value && part.fits(query))
 }
 
 fn same_rung(one: &Part, other: &Part) -> bool {

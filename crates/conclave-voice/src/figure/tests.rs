@@ -4,14 +4,7 @@ use proptest::prelude::*;
 const LANGUAGES: [&str; 2] = ["en", "ja"];
 
 fn speech(situation: Situation, language: &str, persona: Persona) -> Speech<'_> {
-    Speech {
-        situation,
-        persona,
-        language,
-        category: None,
-        staffed: false,
-        country: None,
-    }
+    Speech { situation, persona, language, category: None, staffed: false, country: None }
 }
 
 /// Every situation with every category that words it differently, staffed and not.
@@ -63,8 +56,20 @@ fn direct_is_shortest_everywhere() {
 /// Words of welcome and care; how often they occur is how warm a message is.
 fn warmth(text: &str) -> usize {
     const WARM: [&str; 14] = [
-        "hank you", "hanks", "welcome", "nobody is judging", "courage", "you matter", "patien",
-        "gentle", "deserve", "not alone", "ありがとう", "安心して", "大切", "ひとりでは",
+        "hank you",
+        "hanks",
+        "welcome",
+        "nobody is judging",
+        "courage",
+        "you matter",
+        "patien",
+        "gentle",
+        "deserve",
+        "not alone",
+        "ありがとう",
+        "安心して",
+        "大切",
+        "ひとりでは",
     ];
     WARM.iter().map(|word| text.matches(word).count()).sum()
 }
@@ -84,8 +89,19 @@ fn guardian_is_warmest_everywhere() {
 #[test]
 fn nobody_is_promised_where_nobody_is_on_duty() {
     const PROMISES: [&str; 14] = [
-        "person will", "will look", "someone will", "review", "approval. ", "a person to",
-        "our team", "staff", "get back to you", "decision will", "人が内容", "人が確認", "担当",
+        "person will",
+        "will look",
+        "someone will",
+        "review",
+        "approval. ",
+        "a person to",
+        "our team",
+        "staff",
+        "get back to you",
+        "decision will",
+        "人が内容",
+        "人が確認",
+        "担当",
         "人の承認",
     ];
     everything(|_, say, name| {
@@ -109,9 +125,22 @@ fn nobody_is_promised_where_nobody_is_on_duty() {
 #[test]
 fn no_message_claims_feelings_or_promises_rescue() {
     const CLAIMS: [&str; 16] = [
-        "i feel", "i'm glad", "i am glad", "i'm happy", "i care", "i love", "i'm worried",
-        "i worry", "i'm sad", "i understand how", "i will save", "i promise", "everything will be",
-        "you should", "嬉しいです", "必ず助け",
+        "i feel",
+        "i'm glad",
+        "i am glad",
+        "i'm happy",
+        "i care",
+        "i love",
+        "i'm worried",
+        "i worry",
+        "i'm sad",
+        "i understand how",
+        "i will save",
+        "i promise",
+        "everything will be",
+        "you should",
+        "嬉しいです",
+        "必ず助け",
     ];
     everything(|_, say, name| {
         for persona in Persona::ALL {
@@ -164,7 +193,8 @@ fn danger_to_oneself_always_carries_resources() {
 fn a_crisis_is_answered_in_whole_sentences_and_asks_about_safety() {
     let voices = Voices::builtin().unwrap();
     for persona in Persona::ALL {
-        for (language, ask, stop) in [("en", "safe", ['.', '?']), ("ja", "安全", ['。', '？'])] {
+        for (language, ask, stop) in [("en", "safe", ['.', '?']), ("ja", "安全", ['。', '？'])]
+        {
             let safe = speech(Situation::SafeCompletion, language, persona);
             let said = voices.compose(&safe, voices.vector(persona));
             assert!(said.contains(ask), "{said}");
@@ -185,11 +215,11 @@ fn other_languages_are_answered_in_english() {
 #[test]
 fn a_file_without_words_is_refused() {
     let voices = Voices::builtin().unwrap();
-    let broken = EN.replace("[[hold_notice.core]]\nwhen = \"unstaffed\"", "[[hold_notice.core]]\nwhen = \"staffed\"");
-    let error = voices
-        .clone()
-        .with_script(Language::English, "mine.toml", &broken)
-        .unwrap_err();
+    let broken = EN.replace(
+        "[[hold_notice.core]]\nwhen = \"unstaffed\"",
+        "[[hold_notice.core]]\nwhen = \"staffed\"",
+    );
+    let error = voices.clone().with_script(Language::English, "mine.toml", &broken).unwrap_err();
     assert_eq!(error.to_string(), "mine.toml: missing a general core for hold_notice");
     assert!(voices.with_script(Language::Japanese, "mine.toml", JA).is_ok());
 }

@@ -17,11 +17,7 @@ impl Date {
     /// This day; `None` when the calendar has no such day.
     #[must_use]
     pub const fn new(year: u16, month: u8, day: u8) -> Option<Self> {
-        if day >= 1 && day <= days_in(year, month) {
-            Some(Self { year, month, day })
-        } else {
-            None
-        }
+        if day >= 1 && day <= days_in(year, month) { Some(Self { year, month, day }) } else { None }
     }
 
     /// The same day of the next year; the 29th of February becomes the 1st of March.
@@ -29,11 +25,7 @@ impl Date {
         let year = self.year.saturating_add(1);
         match Self::new(year, self.month, self.day) {
             Some(date) => date,
-            None => Self {
-                year,
-                month: 3,
-                day: 1,
-            },
+            None => Self { year, month: 3, day: 1 },
         }
     }
 }
@@ -42,7 +34,9 @@ const fn days_in(year: u16, month: u8) -> u8 {
     match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
         4 | 6 | 9 | 11 => 30,
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
         2 => 28,
         _ => 0,
     }
@@ -50,11 +44,7 @@ const fn days_in(year: u16, month: u8) -> u8 {
 
 impl fmt::Display for Date {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{:04}-{:02}-{:02}",
-            self.year, self.month, self.day
-        )
+        write!(formatter, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 }
 
@@ -74,12 +64,11 @@ impl FromStr for Date {
                 .then(|| part.parse::<u16>().ok())
                 .flatten()
         };
-        let date = number(year, 4)
-            .zip(number(month, 2))
-            .zip(number(day, 2))
-            .and_then(|((year, month), day)| {
+        let date = number(year, 4).zip(number(month, 2)).zip(number(day, 2)).and_then(
+            |((year, month), day)| {
                 Self::new(year, u8::try_from(month).ok()?, u8::try_from(day).ok()?)
-            });
+            },
+        );
         date.ok_or_else(bad)
     }
 }
@@ -101,7 +90,16 @@ mod tests {
         for good in ["2026-11-15", "2024-02-29", "2000-02-29"] {
             assert_eq!(good.parse::<Date>().unwrap().to_string(), good);
         }
-        for bad in ["2026-02-29", "1900-02-29", "2026-13-01", "2026-1-1", "", "2026-11-15-1", "x-y-z", "+026-01-01"] {
+        for bad in [
+            "2026-02-29",
+            "1900-02-29",
+            "2026-13-01",
+            "2026-1-1",
+            "",
+            "2026-11-15-1",
+            "x-y-z",
+            "+026-01-01",
+        ] {
             assert!(bad.parse::<Date>().is_err(), "{bad}");
         }
     }

@@ -7,10 +7,8 @@ fn builtin() -> Resources {
 #[test]
 fn at_least_twenty_five_countries_have_a_line_with_its_source() {
     let resources = builtin();
-    let with_lines = resources
-        .countries()
-        .filter(|country| !resources.lines(country).is_empty())
-        .count();
+    let with_lines =
+        resources.countries().filter(|country| !resources.lines(country).is_empty()).count();
     assert!(with_lines >= 25, "{with_lines}");
     for country in resources.countries.values() {
         assert_eq!(country.code.len(), 2, "{}", country.code);
@@ -18,9 +16,7 @@ fn at_least_twenty_five_countries_have_a_line_with_its_source() {
             assert!(!line.source.is_empty(), "{}", line.name);
             let numbers = line.call.iter().chain(&line.text);
             for number in numbers {
-                let plain = number
-                    .chars()
-                    .all(|c| c.is_ascii_digit() || " -/*".contains(c));
+                let plain = number.chars().all(|c| c.is_ascii_digit() || " -/*".contains(c));
                 assert!(plain, "{}: {number}", line.name);
             }
         }
@@ -51,10 +47,7 @@ fn lines_are_worded_in_the_readers_language() {
     let ja = resources.block(Some("US"), "ja");
     assert!(ja.contains("電話 988、SMS 988（24時間）"), "{ja}");
     assert!(ja.contains("アメリカ"), "{ja}");
-    assert_eq!(
-        resources.block(Some("UK"), "en"),
-        resources.block(Some("GB"), "en")
-    );
+    assert_eq!(resources.block(Some("UK"), "en"), resources.block(Some("GB"), "en"));
 }
 
 #[test]
@@ -98,14 +91,10 @@ fn unchecked_facts_are_marked_and_checked_ones_age() {
     let unchecked = builtin().overridden("mine.toml", &file("")).unwrap();
     assert_eq!(of_us(&unchecked), Some(Freshness::Unchecked));
     assert!(unchecked.block(Some("US"), "en").contains("Line*: call 1"));
-    let fresh = builtin()
-        .overridden("mine.toml", &file("checked = \"2025-11-15\""))
-        .unwrap();
+    let fresh = builtin().overridden("mine.toml", &file("checked = \"2025-11-15\"")).unwrap();
     assert_eq!(of_us(&fresh), None);
     assert!(!fresh.block(Some("US"), "en").contains('*'));
-    let old = builtin()
-        .overridden("mine.toml", &file("checked = \"2025-11-14\""))
-        .unwrap();
+    let old = builtin().overridden("mine.toml", &file("checked = \"2025-11-14\"")).unwrap();
     assert!(matches!(of_us(&old), Some(Freshness::Old(_))));
 }
 
@@ -114,9 +103,6 @@ fn a_line_nobody_could_reach_is_refused() {
     let file = "[[country]]\ncode = \"US\"\nname = \"U\"\nname_ja = \"U\"\nemergency = \"911\"\n\
                 [[country.line]]\nname = \"Nobody\"\nsource = \"none\"\n";
     let error = builtin().overridden("mine.toml", file).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "mine.toml: missing a way to reach Nobody (US)"
-    );
+    assert_eq!(error.to_string(), "mine.toml: missing a way to reach Nobody (US)");
     assert!(builtin().overridden("mine.toml", "country = 3").is_err());
 }

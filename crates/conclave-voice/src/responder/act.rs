@@ -3,6 +3,7 @@
 use super::howto::Howtos;
 use super::reading::Reading;
 use super::script::{Cue, Script};
+use crate::Language;
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,15 @@ impl Weighing<'_> {
         self.reading.has(cue)
     }
 
+    /// Whether it opens as such a message does: in English with the word, in Japanese anywhere, since
+    /// there the verb comes last.
+    fn opens(&self, cue: Cue) -> bool {
+        match self.script.language {
+            Language::English => self.reading.begins_with(cue),
+            Language::Japanese => self.reading.has(cue),
+        }
+    }
+
     fn is_heavy(&self) -> bool {
         self.reading.is_heavy(self.script)
     }
@@ -91,9 +101,7 @@ impl Weighing<'_> {
     }
 
     fn practical(&self) -> Option<Act> {
-        let asks = self.reading.question
-            || self.has(Cue::Request)
-            || self.reading.begins_with(Cue::TaskStart);
+        let asks = self.reading.question || self.has(Cue::Request) || self.opens(Cue::TaskStart);
         if asks && !self.is_heavy() && self.reading.words <= 40 {
             if let Some(howto) = self.howtos.find(self.script.language, self.text) {
                 return Some(Act::Howto(howto));
@@ -125,12 +133,12 @@ impl Weighing<'_> {
 
     /// Something is to be written, looked up or explained, and it is not about the person's own life.
     fn is_task(&self) -> bool {
-        let ordered = self.reading.begins_with(Cue::TaskStart)
-            && !(self.has(Cue::Personal) && self.is_heavy());
-        let asked = self.reading.begins_with(Cue::QuestionStart)
+        let ordered =
+            self.opens(Cue::TaskStart) && !(self.has(Cue::Personal) && self.is_heavy());
+        let asked = self.opens(Cue::QuestionStart)
             && (self.reading.question || self.has(Cue::Request))
             && !self.is_emotional();
-        ordered || asked
+        (ordered || asked) && !self.has(Cue::SelfCan) && !self.has(Cue::HowAreYou)
     }
 
     fn courtesy(&self) -> Option<Act> {

@@ -61,7 +61,7 @@ impl Howtos {
         let shelf = self.shelf(language);
         let found: Vec<usize> = shelf
             .lexicon
-            .scan(&fold(text))
+            .scan_all(&fold(text))
             .iter()
             .map(|hit| hit.list)
             .collect();

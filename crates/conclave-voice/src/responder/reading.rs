@@ -10,8 +10,8 @@ pub(super) struct Reading {
     /// About how many words it has.
     pub(super) words: usize,
     cues: Vec<Cue>,
-    /// The cue it begins with.
-    first: Option<Cue>,
+    /// The cues it begins with, the shorter ones within them too.
+    first: Vec<Cue>,
     /// Feelings that were named and not denied, in order.
     pub(super) feelings: Vec<usize>,
     /// Who or what was named, in order, and how it is said back.
@@ -40,7 +40,13 @@ impl Reading {
         let cue = |hit: &Hit| Cue::ALL.get(hit.list).copied();
         Self {
             words: count_words(script.language, &folded),
-            first: cues.iter().filter(|hit| hit.start == 0).find_map(cue),
+            first: script
+                .cue_words
+                .scan_all(&folded)
+                .iter()
+                .take_while(|hit| hit.start == 0)
+                .filter_map(cue)
+                .collect(),
             cues: cues.iter().filter_map(cue).collect(),
             feelings: feelings(script, &folded),
             topics: topics(script, &folded),
@@ -56,7 +62,7 @@ impl Reading {
     }
 
     pub(super) fn begins_with(&self, cue: Cue) -> bool {
-        self.first == Some(cue)
+        self.first.contains(&cue)
     }
 
     /// Whether anything was said that could be answered on its own.
@@ -148,7 +154,8 @@ fn topics(script: &Script, folded: &str) -> Vec<Named> {
         let Some((topic, name)) = script.names.get(hit.list) else {
             continue;
         };
-        if topics.iter().all(|named| named.topic != *topic) {
+        // A word without a name is listed only so that no part of it is taken for another.
+        if !name.is_empty() && topics.iter().all(|named| named.topic != *topic) {
             let before = folded.get(..hit.start).unwrap_or_default();
             topics.push(Named {
                 topic: *topic,

@@ -85,7 +85,7 @@ pools! {
     crisis_present, crisis_heavy, crisis_help, crisis_safe, crisis_safe_ack, crisis_stay,
     abuse_present, abuse_help, panic_present,
     reflect_any, thread, person_reflect, person_ask, thing_reflect, thing_ask,
-    validate_any, ask_any, ask_later, invite_any,
+    validate_any, ask_any, ask_light, ask_later, invite_any,
     advice_early, advice_lead, advice_any, advice_close, plan, plan_ask,
 }
 
@@ -98,6 +98,10 @@ pub(super) struct Feeling {
     #[serde(default)]
     pub(super) good: bool,
     pub(super) reflect: Vec<String>,
+    /// What lets it be, where the person has named it.
+    #[serde(default)]
+    pub(super) named: Vec<String>,
+    /// What lets it be, named or not.
     pub(super) validate: Vec<String>,
     pub(super) ask: Vec<String>,
 }

@@ -27,14 +27,18 @@ pub fn run(args: &CheckArgs, as_json: bool) -> anyhow::Result<Answer> {
     }
     let question = Question {
         turns: args.text.iter().map(|text| Message::text(Role::User, text.as_str())).collect(),
-        reply: args.response.as_ref().map(|text| Candidate {
-            text: text.clone(),
-            ..Candidate::default()
-        }),
+        reply: args
+            .response
+            .as_ref()
+            .map(|text| Candidate { text: text.clone(), ..Candidate::default() }),
         mode: args.mode.unwrap_or_default(),
     };
     let judgement = checker.check(&question);
-    if as_json { output::json(&judgement) } else { print(&judgement) }
+    if as_json {
+        output::json(&judgement)
+    } else {
+        print(&judgement)
+    }
     let passes = matches!(judgement.action, "deliver" | "flag" | "redact");
     Ok(if passes { Answer::Yes } else { Answer::No })
 }
@@ -86,8 +90,8 @@ fn stream(
             Line::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
         };
         all_read &= judged.is_ok();
-        let row = judged
-            .unwrap_or_else(|message| json!({"error": {"line": number, "message": message}}));
+        let row =
+            judged.unwrap_or_else(|message| json!({"error": {"line": number, "message": message}}));
         if let Err(error) = serde_json::to_writer(&mut output, &row)
             .map_err(io::Error::from)
             .and_then(|()| output.write_all(b"\n"))

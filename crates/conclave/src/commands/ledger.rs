@@ -3,6 +3,8 @@
 use super::Answer;
 use crate::cli::LedgerCommand;
 use crate::output;
+use conclave_engine::replay;
+use conclave_ledger::Report;
 use conclave_store::{Inspection, inspect};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
@@ -19,20 +21,26 @@ pub fn run(command: &LedgerCommand, as_json: bool) -> anyhow::Result<Answer> {
 
 fn verify(data: &Path, as_json: bool) -> anyhow::Result<Answer> {
     let mut bar = Progress::new();
-    let inspection = inspect(data, conclave_engine::replay_check, |done, all| bar.show(done, all))?;
+    let inspection = Inspection {
+        progress: Some(Box::new(|done, all| bar.show(done, all))),
+        check: Some(Box::new(|_, leaf, _| replay(leaf).map_err(|error| error.to_string()))),
+    };
+    let report = inspect(data, inspection)?;
     bar.clear();
-    let good = inspection.report.first_bad.is_none();
-    if as_json { output::json(&report(&inspection)) } else { print(&inspection) }
-    Ok(if good { Answer::Yes } else { Answer::No })
+    if as_json {
+        output::json(&as_value(&report))
+    } else {
+        print(&report)
+    }
+    Ok(if report.ok { Answer::Yes } else { Answer::No })
 }
 
-fn report(inspection: &Inspection) -> serde_json::Value {
-    let report = &inspection.report;
+fn as_value(report: &Report) -> serde_json::Value {
     json!({
-        "ok": report.first_bad.is_none(),
+        "ok": report.ok,
         "entries": report.entries,
-        "pending": inspection.pending,
-        "root": hex::encode(report.root),
+        "pending": report.pending,
+        "root": report.root,
         "bodies": report.bodies,
         "kinds": report.kinds,
         "outcomes": report.outcomes,
@@ -45,14 +53,13 @@ fn report(inspection: &Inspection) -> serde_json::Value {
     })
 }
 
-fn print(inspection: &Inspection) {
-    let report = &inspection.report;
+fn print(report: &Report) {
     match &report.first_bad {
         None => output::line(&format!(
             "{} {} entries, root {}",
             output::coloured("the ledger holds:", "32"),
             report.entries,
-            hex::encode(report.root)
+            report.root
         )),
         Some(bad) => output::line(&format!(
             "{} entry {}: {}",
@@ -61,8 +68,8 @@ fn print(inspection: &Inspection) {
             bad.problem
         )),
     }
-    if inspection.pending > 0 {
-        output::line(&format!("  {} of them still in the spool", inspection.pending));
+    if report.pending > 0 {
+        output::line(&format!("  {} more are durable in the spool", report.pending));
     }
     for (kind, count) in &report.kinds {
         output::line(&format!("  {kind:<20} {count}"));

@@ -60,8 +60,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
-    let gateway =
-        Gateway::new(engine, assemble::manners(&config), store.keys(), limits.clone());
+    let gateway = Gateway::new(engine, assemble::manners(&config), store.keys(), limits.clone());
     first_key(&store, &config)?;
     store.sync_keys()?;
     announce(&config, address);

@@ -107,7 +107,9 @@ mod tests {
     #[test]
     fn the_schema_describes_every_part() {
         let schema = schema();
-        for part in ["server", "limits", "deliberation", "policy", "providers", "models", "verifiers"] {
+        for part in
+            ["server", "limits", "deliberation", "policy", "providers", "models", "verifiers"]
+        {
             assert!(schema["properties"][part].is_object(), "{part}");
         }
     }

@@ -1,0 +1,193 @@
+//! One decision, put together for its page.
+
+use super::deliberation::Course;
+use super::input::{self, InputScore, Portion, Reading};
+use super::seen::{Delivery, Seen};
+use super::talk::{Speech, Talk};
+use crate::figure::{self, Moment, bytes, count, dollars, duration, score};
+use crate::label::{Badge, Shape, Tone, outcome_meaning, outcome_word};
+use crate::text::{Ink, Text};
+use conclave_core::DirectiveId;
+use conclave_engine::{StoredDecision, explain, replay, view};
+use conclave_ledger::Value;
+use serde_json::Value as Json;
+
+/// How much of a decision is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// Everything.
+    Words,
+    /// Everything that is left: the words were erased.
+    Erased,
+    /// What may be kept for ever: the role does not open the words.
+    Public,
+}
+
+/// A name and what stands for it.
+pub(crate) struct Fact {
+    pub(crate) name: &'static str,
+    pub(crate) value: Text,
+    /// Letters and digits for machines.
+    pub(crate) code: bool,
+}
+
+/// What became of the reply.
+pub(crate) struct Sent {
+    pub(crate) badge: Badge,
+    pub(crate) sentence: String,
+    pub(crate) moment: Moment,
+}
+
+/// Everything on the page.
+pub(crate) struct Sheet {
+    pub(crate) sight: Sight,
+    pub(crate) moment: Moment,
+    pub(crate) outcome: Badge,
+    pub(crate) crisis: Option<Badge>,
+    pub(crate) meaning: &'static str,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) story: Vec<Text>,
+    pub(crate) replies: Vec<Speech>,
+    pub(crate) talk: Talk,
+    pub(crate) who: Vec<Fact>,
+    pub(crate) courses: Vec<Course>,
+    pub(crate) scores: Vec<InputScore>,
+    pub(crate) reading: Reading,
+    pub(crate) influences: Vec<Portion>,
+    pub(crate) field: Vec<Portion>,
+    pub(crate) sent: Option<Sent>,
+    pub(crate) record: Vec<Fact>,
+    pub(crate) replayed: bool,
+}
+
+impl Sheet {
+    /// Puts the sheet together; `None` when the engine's view has another form.
+    pub(crate) fn of(stored: &StoredDecision, sight: Sight) -> Option<Self> {
+        let words = sight == Sight::Words;
+        let seen: Seen = serde_json::from_value(view(stored, words)).ok()?;
+        let mut ink = Ink::new();
+        let ink = &mut ink;
+        let told = explain(stored);
+        let crisis = seen.crisis == Some(true);
+        let replies = seen.choices.iter().filter_map(|choice| Speech::of(&choice.delivered, ink));
+        Some(Self {
+            sight,
+            moment: Moment::at(seen.timestamp_ms),
+            outcome: Badge::outcome(&seen.outcome),
+            crisis: crisis.then(Badge::crisis),
+            meaning: outcome_meaning(&seen.outcome),
+            facts: facts(&seen, stored),
+            story: told.story.iter().map(|sentence| ink.text(sentence)).collect(),
+            replies: replies.collect(),
+            talk: Talk::of(&seen.conversation, ink),
+            who: who(&seen.who, ink),
+            courses: courses(&seen, stored, crisis, ink),
+            scores: input::scores(&seen.input),
+            reading: Reading::of(&seen.reading, ink),
+            influences: if words { input::influences(told.contributing_agents, ink) } else { vec![] },
+            field: input::field(&seen.field_state),
+            sent: seen.delivery.as_ref().map(sent),
+            record: record(&seen),
+            replayed: replay(&stored.leaf).is_ok(),
+        })
+    }
+}
+
+fn fact(name: &'static str, value: &str) -> Fact {
+    Fact { name, value: Text::short(value), code: false }
+}
+
+fn code(name: &'static str, value: &str) -> Fact {
+    Fact { code: true, ..fact(name, value) }
+}
+
+fn facts(seen: &Seen, stored: &StoredDecision) -> Vec<Fact> {
+    let safety = seen.safety_score.map_or_else(|| "no panel sat".into(), score);
+    let mut facts = vec![
+        fact("Action", &outcome_word(&seen.action)),
+        fact("Safety score", &safety),
+        fact("Attempts", &count(seen.attempts)),
+        fact("Scrutiny", &outcome_word(&seen.scrutiny)),
+        fact("Mode", &outcome_word(&seen.mode)),
+        fact("Model", &seen.model),
+        fact("Took", &duration(seen.latency_ms)),
+        fact("Cost", &dollars(seen.cost_microusd)),
+        fact("Tokens", &format!("{} in, {} out", count(seen.tokens.input), count(seen.tokens.output))),
+    ];
+    let directive = stored.public("directive").and_then(Value::as_u64);
+    if let Some(number) = directive.and_then(|number| u16::try_from(number).ok()) {
+        facts.push(fact("Rests on directive", &DirectiveId(number).to_string()));
+    }
+    facts
+}
+
+fn who(stored: &Json, ink: &mut Ink) -> Vec<Fact> {
+    let context = &stored["context"];
+    let mut facts = Vec::new();
+    for (name, value) in [
+        ("User", &stored["user"]),
+        ("Session", &stored["session"]),
+        ("Country", &context["country"]),
+        ("Language", &context["language"]),
+        ("Voice", &context["persona"]),
+        ("Sensitivity", &context["sensitivity"]),
+    ] {
+        if let Some(value) = value.as_str() {
+            facts.push(Fact { name, value: ink.short(value), code: false });
+        }
+    }
+    if context["minor"].as_bool() == Some(true) {
+        facts.push(fact("Minor", "yes"));
+    }
+    facts
+}
+
+fn courses(seen: &Seen, stored: &StoredDecision, crisis: bool, ink: &mut Ink) -> Vec<Course> {
+    let choices = seen.choices.iter().enumerate();
+    choices
+        .map(|(c, choice)| Course::of(choice, crisis, ink, |a, p| sums(stored, c, a, p)))
+        .collect()
+}
+
+/// The sums of one panel as they stand in the leaf: safe, dissent, weight.
+fn sums(stored: &StoredDecision, c: usize, a: usize, p: usize) -> Option<[u64; 3]> {
+    let at = |value: &Value, name: &str, index: usize| -> Option<Value> {
+        value.get(name)?.as_array()?.get(index).cloned()
+    };
+    let attempt = at(stored.choices().get(c)?, "attempts", a)?;
+    let panel = at(&attempt, "panels", p)?;
+    let sums = panel.get("sums")?.as_array()?;
+    let sum = |index: usize| sums.get(index).and_then(Value::as_u64);
+    Some([sum(0)?, sum(1)?, sum(2)?])
+}
+
+fn sent(delivery: &Delivery) -> Sent {
+    let size = bytes(delivery.bytes.unwrap_or_default());
+    let (badge, sentence) = match delivery.status.as_deref() {
+        Some("sent") => (
+            Badge::new(Tone::Good, Shape::Tick, "Sent"),
+            format!("{size} were handed to the client, all there was."),
+        ),
+        Some("aborted") => (
+            Badge::new(Tone::Warn, Shape::Triangle, "Cut off"),
+            format!("The client went away after {size}."),
+        ),
+        other => (
+            Badge::new(Tone::Plain, Shape::Dash, other.unwrap_or("Unknown")),
+            format!("{size} were handed to the client."),
+        ),
+    };
+    Sent { badge, sentence, moment: Moment::at(delivery.timestamp_ms) }
+}
+
+fn record(seen: &Seen) -> Vec<Fact> {
+    vec![
+        code("Decision", seen.id.as_deref().unwrap_or_default()),
+        fact("Position in the ledger", &figure::count(seen.seq)),
+        code("Entry", &seen.entry_id),
+        code("Leaf hash", &seen.leaf_hash),
+        code("Policy digest", &seen.policy_digest),
+        code("Directives digest", &seen.directives_digest),
+        fact("Written by", &seen.build),
+    ]
+}

@@ -1,0 +1,77 @@
+//! `GET /decisions/{id}`: everything that was judged of one turn.
+//!
+//! **Invariant:** one question to the archive.
+//!
+//! **Invariant:** for a role that may not read words, they are taken out of what the archive gave before
+//! anything is made of it.
+
+use crate::dashboard::Dashboard;
+use crate::decision::{Sheet, Sight};
+use crate::page::{Frame, Here, Trouble, archive_trouble, page};
+use crate::visitor::Visitor;
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use conclave_core::AuditId;
+use conclave_engine::{StoredDecision, StoredEntry};
+use http::StatusCode;
+
+#[derive(Template)]
+#[template(path = "decision.html")]
+struct DecisionPage {
+    frame: Frame,
+    sheet: Sheet,
+}
+
+/// The page.
+pub(super) async fn show(
+    State(dashboard): State<Dashboard>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+) -> Response {
+    match sheet(&dashboard, &visitor, &id).await {
+        Ok(sheet) => {
+            let frame = Frame::of(&dashboard, &visitor, Here::Decision, "Decision");
+            page(StatusCode::OK, &DecisionPage { frame, sheet })
+        }
+        Err(trouble) => trouble.page(&dashboard, Some(&visitor)),
+    }
+}
+
+async fn sheet(dashboard: &Dashboard, visitor: &Visitor, id: &str) -> Result<Sheet, Trouble> {
+    let id = AuditId::parse(id).ok_or(Trouble::NoDecision)?;
+    let found = dashboard.ports().archive.find(visitor.tenant(), id).await;
+    let mut entries = found.map_err(|error| archive_trouble(&error))?;
+    let sight = sight(visitor, &entries);
+    if sight == Sight::Public {
+        entries.iter_mut().for_each(forget_words);
+    }
+    let stored = StoredDecision::from_entries(entries).map_err(|error| {
+        tracing::error!(%id, %error, "a stored decision cannot be read");
+        Trouble::Unreadable
+    })?;
+    let stored = stored.ok_or(Trouble::NoDecision)?;
+    let sheet = Sheet::of(&stored, sight).ok_or_else(|| {
+        tracing::error!(%id, "a stored decision has another form than this version knows");
+        Trouble::Unreadable
+    })?;
+    if sight == Sight::Words {
+        (dashboard.ports().on_transcript_read)(&visitor.account, id);
+    }
+    Ok(sheet)
+}
+
+fn sight(visitor: &Visitor, entries: &[StoredEntry]) -> Sight {
+    let has_words = |entry: &StoredEntry| entry.body.as_ref().is_some_and(|body| !body.is_empty());
+    if !visitor.account.may_read_words() {
+        Sight::Public
+    } else if entries.iter().any(has_words) {
+        Sight::Words
+    } else {
+        Sight::Erased
+    }
+}
+
+fn forget_words(entry: &mut StoredEntry) {
+    entry.body = None;
+}

@@ -1,0 +1,33 @@
+//! Every route, in one table.
+
+mod decision;
+mod decisions;
+mod live;
+mod overview;
+mod signing;
+
+use crate::assets;
+use crate::dashboard::Dashboard;
+use crate::headers;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::map_response;
+use axum::routing::{get, post};
+
+/// The largest form.
+const FORM_BYTES_MAX: usize = 16 * 1_024;
+
+/// The pages. Without a fallback of its own, so that it can be merged with the API.
+pub fn router(dashboard: Dashboard) -> Router {
+    Router::new()
+        .route("/", get(overview::show))
+        .route("/login", get(signing::form).post(signing::sign_in))
+        .route("/logout", post(signing::sign_out))
+        .route("/decisions", get(decisions::show))
+        .route("/decisions/{id}", get(decision::show))
+        .route("/live", get(live::show))
+        .route("/assets/{name}", get(assets::serve))
+        .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
+        .layer(map_response(headers::guard))
+        .with_state(dashboard)
+}

@@ -1,0 +1,217 @@
+//! From signals to scores.
+//!
+//! **Invariant:** crisis and injection never count in harm; asking how never counts at the floor; a
+//! classifier alone stays below the floor.
+
+use crate::{Reading, Signal, SignalKind};
+use conclave_core::{Category, FLOOR, Score};
+use std::collections::BTreeMap;
+
+/// What the strongest, second, ... independent signal of one category counts.
+const HARM_SHARES: &[f32] = &[1.0, 0.5, 0.25];
+/// The same for crisis, where hints add up.
+const CRISIS_SHARES: &[f32] = &[1.0, 0.7, 0.5, 0.35, 0.25];
+/// The same for injection.
+const INJECTION_SHARES: &[f32] = &[1.0, 0.7, 0.5];
+/// What the second gravest category adds.
+const SECOND_CATEGORY: f32 = 0.2;
+/// What asking how to do it makes of harm.
+pub(crate) const HOWTO_FACTOR: f32 = 1.5;
+/// A signal below this is too faint to be amplified.
+const AMPLIFIABLE: f32 = 0.2;
+/// A pattern from here on is enough for the floor by itself.
+const FLOOR_PATTERN: f32 = 0.6;
+
+/// A signal, and whether the text asks how to do it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) signal: Signal,
+    pub(crate) howto: bool,
+}
+
+/// The scores that follow from signals.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scores {
+    pub(crate) harm: Score,
+    pub(crate) harm_unamplified: Score,
+    pub(crate) crisis: Score,
+    pub(crate) injection: Score,
+    pub(crate) categories: BTreeMap<Category, Score>,
+    pub(crate) floor: bool,
+}
+
+impl Scores {
+    /// Combines signals.
+    pub(crate) fn of(seen: &[Seen]) -> Self {
+        let categories = categories(seen);
+        let harm_unamplified = harm(&categories);
+        let howto = seen.iter().any(|one| one.howto && amplifiable(&one.signal));
+        let factor = if howto { HOWTO_FACTOR } else { 1.0 };
+        Self {
+            harm: Score::new(harm_unamplified.get() * factor),
+            harm_unamplified,
+            crisis: joined(seen, Category::is_crisis, CRISIS_SHARES),
+            injection: joined(seen, Category::is_injection, INJECTION_SHARES),
+            floor: reaches_floor(harm_unamplified, seen),
+            categories,
+        }
+    }
+
+    /// Writes the scores into a reading.
+    pub(crate) fn fill(self, reading: &mut Reading) {
+        reading.harm = self.harm;
+        reading.harm_unamplified = self.harm_unamplified;
+        reading.crisis = self.crisis;
+        reading.injection = self.injection;
+        reading.categories = self.categories;
+        reading.floor = self.floor;
+    }
+}
+
+/// Whether a category counts in harm.
+pub(crate) fn is_harm(category: Category) -> bool {
+    !category.is_crisis() && !category.is_injection()
+}
+
+fn amplifiable(signal: &Signal) -> bool {
+    is_harm(signal.category) && signal.weight.get() >= AMPLIFIABLE
+}
+
+fn categories(seen: &[Seen]) -> BTreeMap<Category, Score> {
+    let mut grouped: BTreeMap<Category, Vec<&Signal>> = BTreeMap::new();
+    for one in seen {
+        grouped.entry(one.signal.category).or_default().push(&one.signal);
+    }
+    grouped
+        .into_iter()
+        .map(|(category, signals)| {
+            let shares = if category.is_crisis() {
+                CRISIS_SHARES
+            } else if category.is_injection() {
+                INJECTION_SHARES
+            } else {
+                HARM_SHARES
+            };
+            (category, noisy_or(signals, shares))
+        })
+        .collect()
+}
+
+fn harm(categories: &BTreeMap<Category, Score>) -> Score {
+    let mut scores: Vec<f32> = categories
+        .iter()
+        .filter(|(category, _)| is_harm(**category))
+        .map(|(_, score)| score.get())
+        .collect();
+    scores.sort_by(|a, b| b.total_cmp(a));
+    let first = scores.first().copied().unwrap_or(0.0);
+    let second = scores.get(1).copied().unwrap_or(0.0);
+    Score::new(1.0 - (1.0 - first) * (1.0 - SECOND_CATEGORY * second))
+}
+
+fn joined(seen: &[Seen], belongs: fn(Category) -> bool, shares: &[f32]) -> Score {
+    let signals = seen.iter().map(|one| &one.signal).filter(|signal| belongs(signal.category));
+    noisy_or(signals.collect(), shares)
+}
+
+/// Independent signals add up, each counting less than the one before.
+fn noisy_or(mut signals: Vec<&Signal>, shares: &[f32]) -> Score {
+    signals.sort_by(|a, b| b.weight.get().total_cmp(&a.weight.get()));
+    let mut kept: Vec<&Signal> = Vec::with_capacity(shares.len());
+    let mut rest = 1.0;
+    for signal in signals {
+        let Some(share) = shares.get(kept.len()) else { break };
+        if kept.iter().all(|other| independent(other, signal)) {
+            rest *= 1.0 - share * signal.weight.get();
+            kept.push(signal);
+        }
+    }
+    Score::new(1.0 - rest)
+}
+
+/// Two signals are independent when they are not about the same words, or not of the same kind.
+fn independent(a: &Signal, b: &Signal) -> bool {
+    let apart = a.end <= b.start || b.end <= a.start;
+    apart || (a.kind == SignalKind::Classifier) != (b.kind == SignalKind::Classifier)
+}
+
+fn reaches_floor(harm: Score, seen: &[Seen]) -> bool {
+    let counted: Vec<&Signal> = seen
+        .iter()
+        .map(|one| &one.signal)
+        .filter(|signal| is_harm(signal.category))
+        .collect();
+    let grave = counted.iter().any(|signal| {
+        signal.kind != SignalKind::Classifier && signal.weight.get() >= FLOOR_PATTERN
+    });
+    let two = counted
+        .iter()
+        .enumerate()
+        .any(|(at, a)| counted[at + 1..].iter().take(64).any(|b| independent(a, b)));
+    harm.hundredths() >= FLOOR && (grave || two)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(category: Category, weight: u8, start: usize, kind: SignalKind) -> Seen {
+        Seen {
+            signal: Signal {
+                kind,
+                category,
+                start,
+                end: start + 4,
+                weight: Score::from_hundredths(weight),
+                source: "test".into(),
+            },
+            howto: false,
+        }
+    }
+
+    fn pattern(category: Category, weight: u8, start: usize) -> Seen {
+        seen(category, weight, start, SignalKind::Pattern)
+    }
+
+    #[test]
+    fn each_score_keeps_to_its_own_categories() {
+        let scores = Scores::of(&[
+            pattern(Category::CrisisSuicide, 100, 0),
+            pattern(Category::Jailbreak, 60, 10),
+        ]);
+        assert_eq!(scores.harm, Score::ZERO);
+        assert_eq!(scores.crisis, Score::ONE);
+        assert_eq!(scores.injection.hundredths(), 60);
+        assert!(!scores.floor);
+    }
+
+    #[test]
+    fn the_same_words_count_once_and_other_words_count_less() {
+        let same = Scores::of(&[pattern(Category::Violence, 60, 0), pattern(Category::Violence, 60, 2)]);
+        assert_eq!(same.harm.hundredths(), 60);
+        let apart = Scores::of(&[pattern(Category::Violence, 60, 0), pattern(Category::Violence, 60, 9)]);
+        assert_eq!(apart.harm.hundredths(), 72);
+        assert!(apart.floor);
+    }
+
+    #[test]
+    fn asking_how_amplifies_but_never_at_the_floor() {
+        let mut one = pattern(Category::Weapons, 60, 0);
+        one.howto = true;
+        let scores = Scores::of(&[one]);
+        assert_eq!(scores.harm.hundredths(), 90);
+        assert_eq!(scores.harm_unamplified.hundredths(), 60);
+        assert!(!scores.floor);
+    }
+
+    #[test]
+    fn a_classifier_needs_company_to_reach_the_floor() {
+        let alone = Scores::of(&[seen(Category::Violence, 69, 0, SignalKind::Classifier)]);
+        assert!(!alone.floor);
+        let together = Scores::of(&[
+            seen(Category::Violence, 69, 0, SignalKind::Classifier),
+            pattern(Category::Violence, 30, 0),
+        ]);
+        assert!(together.floor);
+    }
+}

@@ -1,0 +1,367 @@
+//! Words written around a filter: k1ll, k i l l, k.i.l.l, kiiilll.
+//!
+//! **Invariant:** a word is only replaced when the result is a word that some pattern knows, so that
+//! names, prices, code and addresses stay what they are.
+
+use super::chars::{is_emoji, is_unspaced};
+use super::confusable::latin_lookalike;
+use super::Folded;
+use std::collections::{HashMap, HashSet};
+
+/// Longer pieces are not words.
+const WORD_CHARS_MAX: usize = 48;
+/// How many spellings of one disguised word are tried.
+const SPELLINGS_MAX: usize = 64;
+/// Letters that stand apart are joined in runs of at most this many.
+const RUN_MAX: usize = 512;
+
+/// The words that patterns know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Vocabulary {
+    words: HashSet<Box<str>>,
+    /// Words without repeated letters, and what they stand for.
+    squeezed: HashMap<Box<str>, Box<str>>,
+}
+
+impl Vocabulary {
+    /// Learns the words of one folded phrase.
+    pub(crate) fn learn(&mut self, phrase: &str) {
+        for word in phrase.split(|c: char| !c.is_ascii_alphabetic()) {
+            if word.len() < 2 || self.words.contains(word) {
+                continue;
+            }
+            self.words.insert(word.into());
+            let kept = self.squeezed.entry(squeeze(word).into()).or_insert_with(|| word.into());
+            if word.len() < kept.len() {
+                *kept = word.into();
+            }
+        }
+    }
+
+    /// Whether some pattern holds this word.
+    pub(crate) fn knows(&self, word: &str) -> bool {
+        self.words.contains(word)
+    }
+
+    fn unsqueezed(&self, word: &str) -> Option<&str> {
+        if word.len() < 3 {
+            return None;
+        }
+        self.squeezed.get(squeeze(word).as_str()).map(AsRef::as_ref)
+    }
+
+    /// Cuts letters without spaces into known words.
+    fn segment(&self, letters: &str) -> Option<String> {
+        let n = letters.len();
+        if !letters.is_ascii() || n > RUN_MAX {
+            return None;
+        }
+        // best[i]: the fewest words that make up the first i letters, and where the last one starts.
+        let mut best: Vec<Option<(usize, usize)>> = vec![None; n + 1];
+        best[0] = Some((0, 0));
+        for end in 1..=n {
+            for start in end.saturating_sub(20)..end {
+                let Some((count, _)) = best[start] else { continue };
+                let word = &letters[start..end];
+                let known = matches!(word, "a" | "i") || self.knows(word);
+                if known && best[end].is_none_or(|(fewest, _)| count + 1 < fewest) {
+                    best[end] = Some((count + 1, start));
+                }
+            }
+        }
+        let mut words = Vec::new();
+        let mut end = n;
+        while end > 0 {
+            let (_, start) = best[end]?;
+            words.push(&letters[start..end]);
+            end = start;
+        }
+        words.reverse();
+        Some(words.join(" "))
+    }
+}
+
+fn squeeze(word: &str) -> String {
+    let mut out = String::with_capacity(word.len());
+    for c in word.chars() {
+        if out.chars().next_back() != Some(c) {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The text with disguised words written out; `None` when there are none.
+pub(crate) fn repair(folded: &Folded, vocabulary: &Vocabulary) -> Option<Folded> {
+    let mut out = folded.sibling();
+    let mut changed = false;
+    let chunks = chunks(&folded.text);
+    let mut at = 0;
+    while at < chunks.len() {
+        let run = chunks[at..].iter().take_while(|chunk| chunk.single).take(RUN_MAX).count();
+        if run >= 3 && join_singles(folded, &chunks[at..at + run], vocabulary, &mut out) {
+            at += run;
+            changed = true;
+        } else {
+            changed |= rewrite(folded, &chunks[at], vocabulary, &mut out);
+            at += 1;
+        }
+        if let Some(chunk) = chunks.get(at.wrapping_sub(1))
+            && let Some(blank) = folded.text[chunk.end..].chars().next()
+        {
+            out.push(blank, folded.origin(chunk.end));
+        }
+    }
+    changed.then_some(out)
+}
+
+/// A piece between blanks.
+struct Chunk {
+    start: usize,
+    end: usize,
+    /// Holds exactly one letter.
+    single: bool,
+}
+
+fn chunks(text: &str) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
+    let mut start = 0;
+    for piece in text.split([' ', '\n']) {
+        let end = start + piece.len();
+        let mut letters = piece.chars().filter(|c| c.is_alphanumeric()).take(2);
+        let single = letters.next().is_some() && letters.next().is_none() && piece.len() <= 12;
+        chunks.push(Chunk { start, end, single });
+        start = end + 1;
+    }
+    chunks
+}
+
+/// Joins letters that stand apart; says whether they make up something.
+fn join_singles(
+    folded: &Folded,
+    chunks: &[Chunk],
+    vocabulary: &Vocabulary,
+    out: &mut Folded,
+) -> bool {
+    let letters: Vec<(char, u32)> = chunks
+        .iter()
+        .filter_map(|chunk| {
+            let (byte, c) = folded.text[chunk.start..chunk.end]
+                .char_indices()
+                .find(|(_, c)| c.is_alphanumeric())?;
+            Some((c, folded.origin(chunk.start + byte)))
+        })
+        .collect();
+    if letters.iter().all(|&(c, _)| is_unspaced(c)) {
+        letters.iter().for_each(|&(c, origin)| out.push(c, origin));
+        return true;
+    }
+    let joined: String = letters.iter().map(|&(c, _)| c).collect();
+    let Some(words) = spellings(&joined).iter().find_map(|word| vocabulary.segment(word)) else {
+        return false;
+    };
+    if words.split(' ').all(|word| word.len() < 3) {
+        return false;
+    }
+    let mut origins = letters.iter().map(|&(_, origin)| origin);
+    let mut origin = 0;
+    for c in words.chars() {
+        if c != ' ' {
+            origin = origins.next().unwrap_or(origin);
+        }
+        out.push(c, origin);
+    }
+    true
+}
+
+/// Writes one piece, in plain spelling where it is a known word in disguise.
+fn rewrite(folded: &Folded, chunk: &Chunk, vocabulary: &Vocabulary, out: &mut Folded) -> bool {
+    let piece = &folded.text[chunk.start..chunk.end];
+    let lead = piece.len() - piece.trim_start_matches(['"', '\'', '(', '[', '{', '*']).len();
+    let core = piece[lead..].trim_end_matches(['.', ',', '!', '?', ';', ':', '"', '\'', ')', ']']);
+    match plain_spelling(core, vocabulary) {
+        Some(word) => {
+            let origin = folded.origin(chunk.start + lead);
+            copy(folded, chunk.start, chunk.start + lead, out);
+            word.chars().for_each(|c| out.push(c, origin));
+            copy(folded, chunk.start + lead + core.len(), chunk.end, out);
+            true
+        }
+        None => {
+            copy(folded, chunk.start, chunk.end, out);
+            false
+        }
+    }
+}
+
+fn copy(folded: &Folded, start: usize, end: usize, out: &mut Folded) {
+    for (byte, c) in folded.text[start..end].char_indices() {
+        out.push(c, folded.origin(start + byte));
+    }
+}
+
+/// What a piece says in plain spelling, if it is a disguise of a known word.
+fn plain_spelling(piece: &str, vocabulary: &Vocabulary) -> Option<String> {
+    if piece.len() < 2 || piece.chars().count() > WORD_CHARS_MAX || piece.contains("://") {
+        return None;
+    }
+    if piece.bytes().all(|b| b.is_ascii_lowercase()) {
+        return squeezed_spelling(piece, vocabulary);
+    }
+    if piece.chars().any(is_unspaced) {
+        return unspaced_spelling(piece);
+    }
+    let letters = piece.chars().filter(|c| c.is_alphabetic()).count();
+    if letters == 0 {
+        return None;
+    }
+    if let Some(word) = lookalike_spelling(piece) {
+        return vocabulary.knows(&word).then_some(word);
+    }
+    let mut words = spellings(piece);
+    words.push(piece.chars().filter(char::is_ascii_alphabetic).collect());
+    words.iter().find_map(|word| known(word, vocabulary))
+}
+
+fn known(word: &str, vocabulary: &Vocabulary) -> Option<String> {
+    if word.len() >= 2 && vocabulary.knows(word) {
+        return Some(word.to_owned());
+    }
+    if word.len() < 4 {
+        return None;
+    }
+    squeezed_spelling(word, vocabulary)
+        .or_else(|| vocabulary.segment(word).filter(|words| longest(words) >= 4))
+}
+
+fn longest(words: &str) -> usize {
+    words.split(' ').map(str::len).max().unwrap_or(0)
+}
+
+fn squeezed_spelling(word: &str, vocabulary: &Vocabulary) -> Option<String> {
+    let long_run = word.as_bytes().windows(3).any(|w| w[0] == w[1] && w[1] == w[2]);
+    if !long_run || vocabulary.knows(word) {
+        return None;
+    }
+    vocabulary.unsqueezed(word).map(str::to_owned)
+}
+
+/// Japanese and the like with signs between the characters.
+fn unspaced_spelling(piece: &str) -> Option<String> {
+    let marks = |c: &char| {
+        matches!(c, '.' | '*' | '・' | '/' | '|' | '~' | '+' | '·' | '•') || is_emoji(*c)
+    };
+    let cut = piece.chars().filter(marks).count();
+    let rest: String = piece.chars().filter(|c| !marks(c)).collect();
+    (cut >= 2 && rest.chars().count() <= cut * 2 + 2).then_some(rest)
+}
+
+/// A word made of nothing but look-alikes.
+fn lookalike_spelling(piece: &str) -> Option<String> {
+    if piece.chars().any(|c| c.is_ascii_alphabetic()) || piece.chars().count() < 4 {
+        return None;
+    }
+    piece.chars().map(latin_lookalike).collect()
+}
+
+/// The letters that a sign or digit may stand for.
+fn stands_for(c: char) -> &'static str {
+    match c {
+        '0' => "o",
+        '1' | '!' | '|' | '¡' => "il",
+        '3' | '€' => "e",
+        '4' | '@' | '^' => "a",
+        '5' | '$' | '§' => "s",
+        '6' => "gb",
+        '7' | '+' => "t",
+        '8' => "b",
+        '9' => "g",
+        '(' | '<' => "c",
+        '£' => "l",
+        '#' => "h",
+        '*' => "aeiou",
+        _ => "",
+    }
+}
+
+/// Every way to read signs and digits as letters, within reason.
+fn spellings(piece: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for c in piece.chars() {
+        let options = stands_for(c);
+        if c.is_ascii_alphabetic() || options.is_empty() {
+            if c.is_alphanumeric() {
+                all.iter_mut().for_each(|word| word.push(c));
+            }
+        } else if options.len() * all.len() <= SPELLINGS_MAX {
+            all = all
+                .iter()
+                .flat_map(|word| options.chars().map(move |letter| format!("{word}{letter}")))
+                .collect();
+        } else {
+            all.iter_mut().for_each(|word| word.extend(options.chars().take(1)));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fold;
+    use super::*;
+
+    fn vocabulary() -> Vocabulary {
+        let mut vocabulary = Vocabulary::default();
+        for phrase in ["how to make a bomb", "kill him", "suicide", "pizza", "explosives"] {
+            vocabulary.learn(phrase);
+        }
+        vocabulary
+    }
+
+    #[test]
+    fn disguised_words_are_written_out() {
+        let vocabulary = vocabulary();
+        for (given, plain) in [
+            ("k1ll him", "kill him"),
+            ("k i l l him", "kill him"),
+            ("k.i.l.l him!", "kill him!"),
+            ("k-i-l-l h-i-m", "kill him"),
+            ("please k*ll him", "please kill him"),
+            ("kiiillll him", "kill him"),
+            ("h0w t0 m4ke a b0mb", "how to make a bomb"),
+            ("h o w t o m a k e a b o m b", "how to make a bomb"),
+            ("su!c1de", "suicide"),
+            ("k😀i😀l😀l him", "kill him"),
+            ("ex.plo.sives", "explosives"),
+            ("死.に.た.い", "死にたい"),
+            ("死 に た い", "死にたい"),
+        ] {
+            let folded = fold(given);
+            assert!(folded.traces.repairable, "{given}");
+            assert_eq!(repair(&folded, &vocabulary).unwrap().text, plain, "{given}");
+        }
+    }
+
+    #[test]
+    fn ordinary_writing_is_left_alone() {
+        let vocabulary = vocabulary();
+        for text in [
+            "version 2.0.1 of covid19 at 3pm",
+            "see https://example.com/b0mb?q=1",
+            "a b c d e",
+            "sooo good!!!",
+            "mail me@example.org, e.g. today",
+            "x = a[i] + b[j]",
+            "Москва и Путин",
+        ] {
+            assert!(repair(&fold(text), &vocabulary).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn repaired_words_point_back() {
+        let folded = repair(&fold("please k i l l him"), &vocabulary()).unwrap();
+        let at = folded.text.find("kill").unwrap();
+        assert_eq!(folded.span(at, at + 4), (7, 14));
+    }
+}

@@ -1,0 +1,40 @@
+//! Patterns as data: files of concepts, readings and rules, compiled once.
+//!
+//! A **concept** is a set of words or phrases. A **rule** says which concepts, how near to each other,
+//! mean something of which category and class. A **reading** says when a dangerous word is meant
+//! harmlessly; the harmless meaning then replaces the dangerous one, it never adds to it.
+
+mod compile;
+mod expand;
+mod file;
+mod inflect;
+
+pub(crate) use compile::{Atom, Book, ConceptId, Condition, Role, Shape};
+
+/// One file of the data folder.
+macro_rules! builtin {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/patterns/", $name)),
+        )
+    };
+}
+
+/// The built-in files, as (name, text).
+pub(crate) const BUILTIN: &[(&str, &str)] = &[
+    builtin!("en/crisis.toml"),
+    builtin!("en/cyber.toml"),
+    builtin!("en/drugs.toml"),
+    builtin!("en/figurative.toml"),
+    builtin!("en/fraud.toml"),
+    builtin!("en/hate.toml"),
+    builtin!("en/lexicon.toml"),
+    builtin!("en/override.toml"),
+    builtin!("en/people.toml"),
+    builtin!("en/selfharm.toml"),
+    builtin!("en/sexual.toml"),
+    builtin!("en/story.toml"),
+    builtin!("en/violence.toml"),
+    builtin!("en/weapons.toml"),
+];

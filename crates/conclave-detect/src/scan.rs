@@ -1,0 +1,238 @@
+//! Where concepts occur in a folded text.
+//!
+//! **Invariant:** one pass of the automaton and one sort; memory is bounded because long texts are
+//! scanned window by window.
+
+use crate::fold::chars::{ends_sentence, is_unspaced, is_word};
+use crate::pattern::{Atom, Book, ConceptId};
+
+/// How many extra steps the end of a sentence counts.
+const SENTENCE_STEPS: u32 = 4;
+/// How many extra steps the end of a line counts.
+const LINE_STEPS: u32 = 2;
+
+/// One occurrence of a concept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Occurrence {
+    pub(crate) concept: ConceptId,
+    /// The step at which it begins: words, unspaced characters and sentence ends are steps.
+    pub(crate) from: u32,
+    /// The step after its last.
+    pub(crate) to: u32,
+    /// Its first byte.
+    pub(crate) start: u32,
+    /// The byte after its last.
+    pub(crate) end: u32,
+}
+
+/// All occurrences in one window of text, by concept.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    occurrences: Vec<Occurrence>,
+    /// Where each concept's occurrences begin in the list; one more at the end.
+    index: Vec<u32>,
+    /// How many words and unspaced characters there are.
+    pub(crate) units: u32,
+    /// Byte ranges between quotation marks.
+    pub(crate) quotes: Vec<(u32, u32)>,
+}
+
+impl Scan {
+    /// Scans a folded text.
+    pub(crate) fn new(book: &Book, text: &str) -> Self {
+        let steps = Steps::of(text);
+        let mut occurrences = steps.starts(book, text.len());
+        for found in book.automaton.find_overlapping_iter(text) {
+            let atom = &book.atoms[found.pattern().as_usize()];
+            if stands_alone(text, found.start(), found.end(), atom) {
+                let (from, to) = (steps.at(found.start()), steps.at(found.end() - 1) + 1);
+                occurrences.extend(atom.concepts.iter().map(|&concept| Occurrence {
+                    concept,
+                    from,
+                    to,
+                    start: narrow(found.start()),
+                    end: narrow(found.end()),
+                }));
+            }
+        }
+        let mut scan = Self {
+            occurrences,
+            index: vec![0; book.concepts + 1],
+            units: steps.units,
+            quotes: quotes(text),
+        };
+        scan.arrange();
+        scan
+    }
+
+    /// The occurrences of a concept, by place.
+    pub(crate) fn of(&self, concept: ConceptId) -> &[Occurrence] {
+        let at = usize::from(concept);
+        let (from, to) = (self.index[at] as usize, self.index[at + 1] as usize);
+        &self.occurrences[from..to]
+    }
+
+    /// Whether a concept occurs.
+    pub(crate) fn has(&self, concept: ConceptId) -> bool {
+        !self.of(concept).is_empty()
+    }
+
+    /// Takes out every occurrence that lies within one of these byte ranges. With `inner`, one that
+    /// fills its range stays.
+    pub(crate) fn remove_within(&mut self, ranges: &mut Vec<(u32, u32)>, inner: bool) {
+        if ranges.is_empty() {
+            return;
+        }
+        ranges.sort_unstable();
+        // The widest range that begins at or before each range's start.
+        let mut widest = (0, 0);
+        let reach: Vec<(u32, (u32, u32))> = ranges
+            .iter()
+            .map(|&(start, end)| {
+                if end > widest.1 {
+                    widest = (start, end);
+                }
+                (start, widest)
+            })
+            .collect();
+        self.occurrences.retain(|occurrence| {
+            let after = reach.partition_point(|&(start, _)| start <= occurrence.start);
+            let Some(&(_, (start, end))) = after.checked_sub(1).and_then(|at| reach.get(at)) else {
+                return true;
+            };
+            let inside = occurrence.end <= end && occurrence.end > occurrence.start;
+            let fills = occurrence.start == start && occurrence.end == end;
+            !inside || (inner && fills)
+        });
+        self.arrange();
+    }
+
+    fn arrange(&mut self) {
+        self.occurrences.sort_unstable_by_key(|o| (o.concept, o.start, o.end));
+        self.index.fill(0);
+        for occurrence in &self.occurrences {
+            self.index[usize::from(occurrence.concept) + 1] += 1;
+        }
+        for at in 1..self.index.len() {
+            self.index[at] += self.index[at - 1];
+        }
+    }
+}
+
+fn narrow(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// Whether no letter of the same word goes on where the atom wants an edge.
+fn stands_alone(text: &str, start: usize, end: usize, atom: &Atom) -> bool {
+    let before = || text[..start].chars().next_back();
+    let after = || text[end..].chars().next();
+    !(atom.left && before().is_some_and(is_word)) && !(atom.right && after().is_some_and(is_word))
+}
+
+/// Byte positions of words and unspaced characters, numbered with room for sentence ends.
+struct Steps {
+    /// (first byte, step), by place.
+    list: Vec<(u32, u32)>,
+    /// Indexes into `list` of those that begin a sentence.
+    sentences: Vec<u32>,
+    units: u32,
+}
+
+impl Steps {
+    fn of(text: &str) -> Self {
+        let mut steps = Self { list: Vec::with_capacity(text.len() / 4 + 1), sentences: vec![], units: 0 };
+        let mut step = 0u32;
+        let (mut in_word, mut fresh) = (false, true);
+        let mut chars = text.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            if is_word(c) || is_unspaced(c) {
+                if !in_word || is_unspaced(c) {
+                    if std::mem::take(&mut fresh) {
+                        steps.sentences.push(narrow(steps.list.len()));
+                    }
+                    steps.list.push((narrow(at), step));
+                    steps.units += 1;
+                    step += 1;
+                }
+                in_word = !is_unspaced(c);
+                continue;
+            }
+            let next = chars.peek().map(|&(_, next)| next);
+            if c == '\'' && in_word && next.is_some_and(is_word) {
+                continue;
+            }
+            in_word = false;
+            if !fresh && breaks_sentence(c, next) {
+                step += if c == '\n' { LINE_STEPS } else { SENTENCE_STEPS };
+                fresh = true;
+            }
+        }
+        steps
+    }
+
+    /// The step of the word that holds this byte, or of the one before it.
+    fn at(&self, byte: usize) -> u32 {
+        let after = self.list.partition_point(|&(start, _)| start as usize <= byte);
+        self.list.get(after.saturating_sub(1)).map_or(0, |&(_, step)| step)
+    }
+
+    /// The starts of sentences, in a list with room for what a text of this many bytes will hold.
+    fn starts(&self, book: &Book, bytes: usize) -> Vec<Occurrence> {
+        let mut occurrences = Vec::with_capacity(64 + bytes / 2);
+        for &at in &self.sentences {
+            let (start, from) = self.list[at as usize];
+            let (end, to) = (start, from);
+            occurrences.extend(
+                book.starts.iter().map(|&concept| Occurrence { concept, from, to, start, end }),
+            );
+        }
+        occurrences
+    }
+}
+
+/// Whether the sentence ends here: a full stop inside `3.5` or `example.com` does not end it.
+fn breaks_sentence(c: char, next: Option<char>) -> bool {
+    match c {
+        '.' | '!' | '?' | ';' => next.is_none_or(|next| !is_word(next)),
+        ':' => next.is_none_or(char::is_whitespace),
+        '(' | '"' | '「' | '『' => true,
+        _ => ends_sentence(c),
+    }
+}
+
+/// The byte ranges between quotation marks.
+fn quotes(text: &str) -> Vec<(u32, u32)> {
+    let mut ranges = Vec::new();
+    let mut open: Option<(char, usize)> = None;
+    let mut before = ' ';
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map_or(' ', |&(_, next)| next);
+        match open {
+            Some((close, start)) if c == close && closes(c, next) => {
+                ranges.push((narrow(start), narrow(at)));
+                open = None;
+            }
+            None => open = opens(c, before, next).map(|close| (close, at + c.len_utf8())),
+            Some(_) => {}
+        }
+        before = c;
+    }
+    ranges
+}
+
+fn opens(c: char, before: char, next: char) -> Option<char> {
+    Some(match c {
+        '"' => '"',
+        '「' => '」',
+        '『' => '』',
+        '«' => '»',
+        '\'' if !is_word(before) && !next.is_whitespace() => '\'',
+        _ => return None,
+    })
+}
+
+fn closes(c: char, next: char) -> bool {
+    c != '\'' || !is_word(next)
+}

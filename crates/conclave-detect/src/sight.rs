@@ -1,0 +1,259 @@
+//! What is seen in one text, through every disguise.
+//!
+//! **Invariant:** ordinary text is scanned once; another view of it is only made when a cheap test says
+//! that it could matter.
+
+use crate::combine::Seen;
+use crate::fold::{
+    Folded, caesar, decode, fold, repair, reversed, rot13, tag_text,
+};
+use crate::language::identify;
+use crate::matching::{Hit, apply_readings, find_hits};
+use crate::pattern::{Book, Role};
+use crate::scan::Scan;
+use crate::{Frame, Replacement, Signal, SignalKind};
+use conclave_core::{Category, Score};
+
+/// Longer texts are scanned in windows of this many bytes.
+const WINDOW_BYTES: usize = 32 * 1024;
+/// Neighbouring windows share this many bytes.
+const OVERLAP_BYTES: usize = 512;
+/// More signals say nothing new.
+const SIGNALS_MAX: usize = 64;
+/// This many words of a turned alphabet make it worth turning.
+const MARKERS: usize = 2;
+
+/// What is seen in one text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sight {
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) replaced: Vec<Replacement>,
+    pub(crate) disguises: Vec<&'static str>,
+    pub(crate) language: &'static str,
+    /// The plain form, for a classifier.
+    pub(crate) plain: String,
+}
+
+/// What one view showed.
+#[derive(Default)]
+struct Findings {
+    hits: Vec<Hit>,
+    replaced: Vec<crate::matching::Replaced>,
+    frames: Vec<Frame>,
+    roles: [usize; 4],
+}
+
+impl Sight {
+    /// Looks at a text.
+    pub(crate) fn of(book: &Book, text: &str) -> Self {
+        let base = fold(text);
+        let mut sight = Self { language: identify(&base.text), ..Self::default() };
+        let findings = findings(book, &base.text);
+        sight.take(book, &base, &findings, None);
+        sight.note_traces(&base);
+        for (name, view) in views(book, text, &base, &findings) {
+            let findings = self::findings(book, &view.text);
+            sight.take(book, &view, &findings, Some(name));
+        }
+        sight.seen.sort_by_key(|one| (one.signal.start, one.signal.end));
+        sight.seen.truncate(SIGNALS_MAX);
+        sight.frames.sort_unstable();
+        sight.frames.dedup();
+        sight.plain = base.text;
+        sight
+    }
+
+    /// Adds what was seen in a later message, which begins at `offset`.
+    pub(crate) fn absorb(&mut self, later: Self, offset: usize) {
+        self.seen.extend(later.seen.into_iter().map(|mut one| {
+            one.signal.start += offset;
+            one.signal.end += offset;
+            one
+        }));
+        self.frames.extend(later.frames);
+        self.frames.sort_unstable();
+        self.frames.dedup();
+        self.disguises.extend(later.disguises);
+        self.language = later.language;
+    }
+
+    /// Adds only what could override instructions, for texts that are data; it has no place in the
+    /// person's own words and points at their beginning.
+    pub(crate) fn absorb_injection(&mut self, data: Self) {
+        let injected = data.seen.into_iter().filter(|one| one.signal.category.is_injection());
+        self.seen.extend(injected.map(|mut one| {
+            (one.signal.start, one.signal.end) = (0, 0);
+            one
+        }));
+    }
+
+    /// Takes over what a view showed, unless a plainer view showed it already.
+    fn take(&mut self, book: &Book, view: &Folded, found: &Findings, disguise: Option<&'static str>) {
+        let before = self.seen.len();
+        for hit in &found.hits {
+            self.hit(book, view, *hit, disguise, before);
+        }
+        if let Some(name) = disguise.filter(|_| self.seen.len() > before) {
+            self.disguises.push(name);
+        }
+        if disguise.is_none() {
+            self.frames.extend(&found.frames);
+            self.replaced.extend(found.replaced.iter().map(|one| replacement(view, one)));
+        }
+    }
+
+    fn hit(
+        &mut self,
+        book: &Book,
+        view: &Folded,
+        hit: Hit,
+        disguise: Option<&'static str>,
+        before: usize,
+    ) {
+        let rule = &book.rules[hit.rule];
+        let (start, end) = view.span(hit.start, hit.end);
+        let source = match disguise {
+            Some(name) => format!("{} through {name}", rule.source),
+            None => rule.source.clone(),
+        };
+        for &category in &rule.categories {
+            let known = disguise.is_some()
+                && self.seen[..before].iter().any(|one| one.signal.source == rule.source);
+            if !known {
+                let kind = disguise.map_or(SignalKind::Pattern, |_| SignalKind::Disguise);
+                let signal = Signal {
+                    kind,
+                    category,
+                    start,
+                    end,
+                    weight: rule.class.weight(),
+                    source: source.clone(),
+                };
+                self.seen.push(Seen { signal, howto: hit.howto });
+            }
+        }
+    }
+
+    /// Hidden letters are a small sign of an attempt to smuggle, whatever they say.
+    fn note_traces(&mut self, base: &Folded) {
+        let traces = base.traces;
+        if traces.hidden_in_words > 0 {
+            self.disguises.push("zero-width");
+        }
+        if traces.mixed_words > 0 {
+            self.disguises.push("look-alike");
+        }
+        if traces.tags >= 4 {
+            let (start, end) = base.span(0, base.text.len());
+            let weight = Score::from_hundredths(60);
+            let signal = Signal {
+                kind: SignalKind::Disguise,
+                category: Category::Injection,
+                start,
+                end,
+                weight,
+                source: "any/injection/hidden-text".into(),
+            };
+            self.seen.push(Seen { signal, howto: false });
+        }
+    }
+}
+
+fn replacement(view: &Folded, one: &crate::matching::Replaced) -> Replacement {
+    let (start, end) = view.span(one.start, one.end);
+    Replacement {
+        reading: one.kind.clone(),
+        source: one.source.clone(),
+        start,
+        end,
+        quote: view.text.get(one.start..one.end).unwrap_or_default().to_owned(),
+    }
+}
+
+/// Every other way to look at the text that could matter.
+fn views(
+    book: &Book,
+    text: &str,
+    base: &Folded,
+    findings: &Findings,
+) -> Vec<(&'static str, Folded)> {
+    let mut views = Vec::new();
+    if base.traces.repairable {
+        views.extend(repair(base, &book.vocabulary).map(|view| ("respelling", view)));
+    }
+    if let Some((view, names)) = decode(text, &book.vocabulary) {
+        let name = names.first().copied().unwrap_or("code");
+        views.extend(repair(&view, &book.vocabulary).map(|view| (name, view)));
+        views.push((name, view));
+    }
+    if !text.is_ascii() {
+        views.extend(tag_text(text).map(|view| ("hidden", view)));
+    }
+    if findings.count(Role::Rot13) >= MARKERS {
+        views.push(("rot13", rot13(base)));
+    }
+    if findings.count(Role::Reversed) >= MARKERS {
+        views.push(("reversed", reversed(base)));
+    }
+    if findings.count(Role::Cipher) > 0 && base.text.len() <= 4096 {
+        views.extend(best_shift(book, base).map(|view| ("cipher", view)));
+    }
+    views
+}
+
+/// The shift of the alphabet that makes the most known words out of unknown ones.
+fn best_shift(book: &Book, base: &Folded) -> Option<Folded> {
+    let known = |folded: &Folded| {
+        let words = folded.text.split(|c: char| !c.is_ascii_alphabetic());
+        words.filter(|word| word.len() > 2 && book.vocabulary.knows(word)).count()
+    };
+    (1..=26)
+        .map(|shift| caesar(base, shift))
+        .map(|view| (known(&view), view))
+        .max_by_key(|(known, _)| *known)
+        .filter(|(known, _)| *known >= MARKERS)
+        .map(|(_, view)| view)
+}
+
+impl Findings {
+    fn count(&self, role: Role) -> usize {
+        self.roles[role as usize]
+    }
+}
+
+/// Scans a folded text, window by window.
+fn findings(book: &Book, text: &str) -> Findings {
+    let mut findings = Findings::default();
+    let mut start = 0;
+    while start < text.len() {
+        let end = boundary(text, (start + WINDOW_BYTES).min(text.len()));
+        let mut scan = Scan::new(book, &text[start..end]);
+        for &(concept, role) in &book.roles {
+            findings.roles[role as usize] += scan.of(concept).len();
+        }
+        let replaced = apply_readings(book, &mut scan);
+        let frames = book.frames.iter().filter(|(concept, _)| scan.has(*concept));
+        findings.frames.extend(frames.map(|(_, frame)| *frame));
+        let room = SIGNALS_MAX.saturating_sub(findings.replaced.len());
+        findings.replaced.extend(replaced.into_iter().take(room).map(|mut one| {
+            (one.start, one.end) = (one.start + start, one.end + start);
+            one
+        }));
+        let room = (SIGNALS_MAX * 4).saturating_sub(findings.hits.len());
+        findings.hits.extend(find_hits(book, &scan).into_iter().take(room).map(|mut hit| {
+            (hit.start, hit.end) = (hit.start + start, hit.end + start);
+            hit
+        }));
+        if end == text.len() {
+            break;
+        }
+        start = boundary(text, end - OVERLAP_BYTES);
+    }
+    findings
+}
+
+/// The nearest character boundary at or before a byte.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}

@@ -1,0 +1,10 @@
+//! The store from outside: what is promised to whoever appends, reads, crashes or tampers.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod archive;
+mod crash;
+mod keys;
+mod lock;
+mod spool;
+mod support;
+mod tamper;

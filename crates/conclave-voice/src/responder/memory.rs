@@ -1,0 +1,135 @@
+//! What has been said before in the conversation.
+
+use super::reading::{Named, Reading};
+use super::script::{Cue, Script};
+use crate::lexicon::fold;
+use conclave_core::{Message, Role};
+
+/// How far back the responder remembers, in messages of each side.
+const MESSAGES_MAX: usize = 40;
+
+/// What is remembered of the conversation before the last message of the person.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    /// Earlier replies, folded, the latest first.
+    said: Vec<String>,
+    /// Who or what the person talked about, the latest first.
+    pub(super) topics: Vec<Named>,
+    /// Something of the person's life has been talked about.
+    pub(super) emotional: bool,
+    /// Something unwelcome has been told.
+    pub(super) heavy: bool,
+    /// The person wants to be listened to and not advised.
+    pub(super) listen_only: bool,
+    /// How many of the latest replies in a row asked something.
+    pub(super) questions_running: usize,
+    /// Which exchange this is, from 1.
+    pub(super) exchange: usize,
+}
+
+impl Memory {
+    /// The last message of the person, and what is remembered from before it.
+    pub(super) fn of<'a>(script: &Script, conversation: &'a [Message]) -> (Self, Option<&'a Message>) {
+        let last = conversation
+            .iter()
+            .rposition(|message| message.role == Role::User);
+        let before = conversation.get(..last.unwrap_or(0)).unwrap_or_default();
+        let mut memory = Self {
+            exchange: 1 + before.iter().filter(|one| one.role == Role::User).count(),
+            ..Self::default()
+        };
+        for message in of_role(before, Role::Assistant) {
+            memory.said.push(fold(&message.content.as_text()));
+        }
+        memory.questions_running = memory
+            .said
+            .iter()
+            .take_while(|reply| is_question(reply))
+            .count();
+        for message in of_role(before, Role::User) {
+            memory.learn(script, &Reading::of(script, &message.content.as_text()));
+        }
+        (memory, last.and_then(|at| conversation.get(at)))
+    }
+
+    fn learn(&mut self, script: &Script, reading: &Reading) {
+        self.emotional |= reading.is_emotional(script);
+        self.heavy |= reading.is_heavy(script);
+        self.listen_only |= reading.has(Cue::Listen);
+        for named in &reading.topics {
+            if self.topics.iter().all(|other| other.topic != named.topic) {
+                self.topics.push(named.clone());
+            }
+        }
+    }
+
+    /// The person who was last spoken of and whom these pronouns can stand for.
+    pub(super) fn person(&self, script: &Script, reading: &Reading) -> Option<&Named> {
+        let (she, he) = (reading.has(Cue::She), reading.has(Cue::He));
+        if she == he {
+            return None;
+        }
+        let other = if she { &script.gender.male } else { &script.gender.female };
+        self.topics
+            .iter()
+            .find(|named| script.topics.get(named.topic).is_some_and(|topic| topic.person))
+            .filter(|named| !other.contains(&named.name) && !named.name.ends_with('s'))
+    }
+
+    /// Whether any sentence of this template has been said, whatever stood in its slots.
+    pub(super) fn has_said(&self, template: &str) -> bool {
+        sentences(template).any(|sentence| {
+            let spoken = fold(longest_literal(sentence));
+            !spoken.is_empty() && self.said.iter().any(|reply| reply.contains(&spoken))
+        })
+    }
+
+    /// Whether one of the last two replies has a sentence that begins like this template.
+    pub(super) fn begins_alike(&self, template: &str) -> bool {
+        let beginning = beginning(&fold(template));
+        self.said
+            .iter()
+            .take(2)
+            .flat_map(|reply| sentences(reply))
+            .any(|sentence| self::beginning(sentence.trim()) == beginning)
+    }
+}
+
+/// The messages of one side, the latest first.
+fn of_role(messages: &[Message], role: Role) -> impl Iterator<Item = &Message> {
+    messages
+        .iter()
+        .rev()
+        .filter(move |message| message.role == role)
+        .take(MESSAGES_MAX)
+}
+
+/// Whether a text asks something, in either language.
+pub(super) fn is_question(text: &str) -> bool {
+    text.contains(['?', '？']) || text.contains("か。")
+}
+
+/// The sentences of a text, with their stops.
+pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(['.', '!', '?', '。', '！', '？'])
+        .filter(|sentence| sentence.chars().any(char::is_alphanumeric))
+}
+
+/// The longest part of a template outside its slots.
+fn longest_literal(template: &str) -> &str {
+    template
+        .split(['{', '}'])
+        .step_by(2)
+        .max_by_key(|part| part.len())
+        .unwrap_or_default()
+}
+
+/// The first word of an English sentence, the first letters of a Japanese one.
+fn beginning(sentence: &str) -> String {
+    if sentence.is_ascii() {
+        let word = sentence.split(' ').next().unwrap_or_default();
+        word.trim_end_matches(|letter: char| !letter.is_alphanumeric()).to_owned()
+    } else {
+        sentence.chars().take(4).collect()
+    }
+}
