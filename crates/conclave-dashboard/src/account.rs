@@ -55,8 +55,9 @@ impl AccountBook {
     /// Takes accounts with the hashes that [`crate::hash_password`] made.
     #[must_use]
     pub fn new(accounts: impl IntoIterator<Item = (Account, String)>) -> Self {
-        let by_name =
-            accounts.into_iter().map(|(account, hash)| (account.name.clone(), (account, hash.into())));
+        let by_name = accounts
+            .into_iter()
+            .map(|(account, hash)| (account.name.clone(), (account, hash.into())));
         Self { accounts: by_name.collect(), checks: Arc::new(Semaphore::new(CHECKS_AT_ONCE)) }
     }
 }

@@ -26,11 +26,7 @@ const ASSETS: [Asset; 3] = [
         kind: "text/javascript; charset=utf-8",
         bytes: include_bytes!("../assets/live.js"),
     },
-    Asset {
-        name: "icon.svg",
-        kind: "image/svg+xml",
-        bytes: include_bytes!("../assets/icon.svg"),
-    },
+    Asset { name: "icon.svg", kind: "image/svg+xml", bytes: include_bytes!("../assets/icon.svg") },
 ];
 
 /// Where pages find the files.

@@ -85,10 +85,7 @@ mod tests {
         let plain = Cookie::Session.set("ab", false);
         assert_eq!(plain, "conclave_session=ab; Path=/; HttpOnly; SameSite=Strict");
         let secure = Cookie::Session.set("ab", true);
-        assert_eq!(
-            secure,
-            "__Host-conclave_session=ab; Path=/; HttpOnly; SameSite=Strict; Secure"
-        );
+        assert_eq!(secure, "__Host-conclave_session=ab; Path=/; HttpOnly; SameSite=Strict; Secure");
         let gone = Cookie::Form.unset(false);
         assert_eq!(gone, "conclave_form=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
     }

@@ -53,14 +53,21 @@ impl Frame {
         Self { title: title.into(), here, signed_in: Some(signed_in), links: &LINKS }
     }
 
-    /// Whether the link to `other` leads to this very page.
-    fn is(&self, other: &Here) -> bool {
-        self.here == *other
+    /// What `aria-current` says of the link to the overview.
+    pub(crate) const fn overview_link(&self) -> Option<&'static str> {
+        match self.here {
+            Here::Overview => Some("page"),
+            _ => None,
+        }
     }
 
-    /// Whether this page belongs under `other`.
-    fn under(&self, other: &Here) -> bool {
-        self.here == Here::Decision && *other == Here::Decisions
+    /// What `aria-current` says of the link to the decisions.
+    pub(crate) const fn decisions_link(&self) -> Option<&'static str> {
+        match self.here {
+            Here::Decisions => Some("page"),
+            Here::Decision => Some("true"),
+            _ => None,
+        }
     }
 }
 

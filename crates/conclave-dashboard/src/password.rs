@@ -56,7 +56,8 @@ mod tests {
     #[test]
     fn a_password_opens_its_own_hash_only() {
         let entropy = Counting::default();
-        let (one, two) = (hash_password("open sesame", &entropy), hash_password("open sesame", &entropy));
+        let (one, two) =
+            (hash_password("open sesame", &entropy), hash_password("open sesame", &entropy));
         assert_ne!(one, two, "each has its own salt");
         assert!(one.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{one}");
         assert!(verify_password("open sesame", &one) && verify_password("open sesame", &two));
@@ -81,9 +82,6 @@ mod tests {
         let made = argon2::PasswordHash::new(&made).unwrap();
         assert_eq!((real.algorithm, real.version), (made.algorithm, made.version));
         assert_eq!(real.params, made.params, "the same work for both");
-        assert_eq!(
-            real.hash.map(|hash| hash.len()),
-            made.hash.map(|hash| hash.len())
-        );
+        assert_eq!(real.hash.map(|hash| hash.len()), made.hash.map(|hash| hash.len()));
     }
 }

@@ -51,9 +51,12 @@ mod tests {
     use http::HeaderValue;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| {
-            (http::HeaderName::from_static(name), HeaderValue::from_static(value))
-        }).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (http::HeaderName::from_static(name), HeaderValue::from_static(value))
+            })
+            .collect()
     }
 
     #[test]
@@ -62,7 +65,9 @@ mod tests {
         let token = key.token("cookie");
         assert_eq!(token.len(), 64);
         assert!(key.fits("cookie", &token));
-        for (cookie, wrong) in [("another", token.as_str()), ("cookie", ""), ("cookie", "zz"), ("cookie", &token[2..])] {
+        for (cookie, wrong) in
+            [("another", token.as_str()), ("cookie", ""), ("cookie", "zz"), ("cookie", &token[2..])]
+        {
             assert!(!key.fits(cookie, wrong), "{cookie} {wrong}");
         }
         assert!(!other.fits("cookie", &token), "another process");
@@ -75,8 +80,14 @@ mod tests {
             (vec![host, ("origin", "http://127.0.0.1:8420")], true),
             (vec![host, ("origin", "https://127.0.0.1:8420")], true),
             (vec![host, ("origin", "null"), ("sec-fetch-site", "same-origin")], true),
-            (vec![host, ("origin", "http://127.0.0.1:8420"), ("sec-fetch-site", "cross-site")], false),
-            (vec![host, ("origin", "http://127.0.0.1:8420"), ("sec-fetch-site", "same-site")], false),
+            (
+                vec![host, ("origin", "http://127.0.0.1:8420"), ("sec-fetch-site", "cross-site")],
+                false,
+            ),
+            (
+                vec![host, ("origin", "http://127.0.0.1:8420"), ("sec-fetch-site", "same-site")],
+                false,
+            ),
             (vec![host, ("origin", "http://evil.example")], false),
             (vec![host, ("origin", "http://127.0.0.1:8420.evil.example")], false),
             (vec![host, ("origin", "http://127.0.0.1:9999")], false),

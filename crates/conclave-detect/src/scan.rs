@@ -123,11 +123,15 @@ fn narrow(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Whether no letter of the same word goes on where the atom wants an edge.
+/// Whether the atom's edges are as it wants them: no letter of the same word goes on, and nothing
+/// stands beside it that makes another word of it.
 fn stands_alone(text: &str, start: usize, end: usize, atom: &Atom) -> bool {
-    let before = || text[..start].chars().next_back();
-    let after = || text[end..].chars().next();
-    !(atom.left && before().is_some_and(is_word)) && !(atom.right && after().is_some_and(is_word))
+    let before = text[..start].chars().next_back();
+    let after = text[end..].chars().next();
+    let unwanted = |c: Option<char>, word: bool, guard: &str| {
+        c.is_some_and(|c| (word && is_word(c)) || guard.contains(c))
+    };
+    !unwanted(before, atom.left, &atom.not_after) && !unwanted(after, atom.right, &atom.not_before)
 }
 
 /// Byte positions of words and unspaced characters, numbered with room for sentence ends.

@@ -1,14 +1,15 @@
 //! Which directive a block, a refusal or a veto rests on.
 //!
-//! **Invariant:** every category and every duty rests on exactly one directive that is about it, so that
-//! a lookup always has an answer and the answer is always to the point.
+//! **Invariant:** every category and every duty rests on exactly one directive that is about it, so
+//! that a lookup always has an answer and the answer is always to the point.
 
 use crate::InstinctError;
 use crate::directive::{Directive, Duty, Topic};
 use conclave_core::{Category, DirectiveId, Reason};
 use std::collections::BTreeMap;
 
-/// The directive under every topic, in the order of declaration, and under the objections that have one.
+/// The directive under every topic, in the order of declaration, and under the objections that have
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Basis {
     hazards: [DirectiveId; Category::ALL.len()],
@@ -17,7 +18,8 @@ pub(crate) struct Basis {
 }
 
 impl Basis {
-    /// Reads what the directives claim; refuses gaps, quarrels and claims that are beside the point.
+    /// Reads what the directives claim; refuses gaps, quarrels and claims that are beside the
+    /// point.
     pub(crate) fn of(directives: &[Directive]) -> Result<Self, InstinctError> {
         let claims = topics(directives)?;
         let find = |topic| claims.get(&topic).copied().ok_or(InstinctError::NoBasis { topic });

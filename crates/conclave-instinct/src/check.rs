@@ -1,6 +1,7 @@
 //! What must hold of the directives in a set besides its signature.
 //!
-//! **Invariant:** a signature says who wrote a set, not that it is whole; a signer's slip is found here.
+//! **Invariant:** a signature says who wrote a set, not that it is whole; a signer's slip is found
+//! here.
 
 use crate::InstinctError;
 use crate::directive::{Core, Directive, Topic};

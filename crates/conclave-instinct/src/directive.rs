@@ -1,7 +1,7 @@
 //! One directive: its number, its core, what it is about and its text in two languages.
 //!
-//! **Invariant:** a directive is never about a crisis: distress is answered with a duty of care, it is no
-//! harm that could be forbidden.
+//! **Invariant:** a directive is never about a crisis: distress is answered with a duty of care, it
+//! is no harm that could be forbidden.
 
 use conclave_core::{Category, DirectiveId, Reason};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -167,8 +167,8 @@ impl Directive {
         if is_japanese(language) { &self.ja } else { &self.en }
     }
 
-    /// Whether a block of this topic may rest on it: it is about that topic, or it is the care owed to a
-    /// person in that crisis.
+    /// Whether a block of this topic may rest on it: it is about that topic, or it is the care owed
+    /// to a person in that crisis.
     pub(crate) fn can_support(&self, topic: Topic) -> bool {
         topic == self.topic || (topic.is_crisis() && self.topic == Topic::Duty(Duty::Care))
     }

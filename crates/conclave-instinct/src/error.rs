@@ -1,7 +1,8 @@
 //! Why a set of directives is not accepted.
 //!
-//! **Invariant:** each error is one sentence an operator can act on. All of them are for whoever installs
-//! or signs the set; none goes away by trying again, so a program that meets one must not serve.
+//! **Invariant:** each error is one sentence an operator can act on. All of them are for whoever
+//! installs or signs the set; none goes away by trying again, so a program that meets one must not
+//! serve.
 
 use crate::directive::{Core, Topic};
 use conclave_core::{DirectiveId, Reason};
@@ -17,14 +18,14 @@ pub enum InstinctError {
     KeyMalformed,
     /// The signature cannot be read.
     #[error(
-        "the signature of the directives must be 128 lower-case hex digits and an end of line; it was \
-         changed or cut"
+        "the signature of the directives must be 128 lower-case hex digits and an end of line; \
+         it was changed or cut"
     )]
     SignatureMalformed,
     /// The signature is not one of these bytes under the pinned key.
     #[error(
-        "the directives do not match their signature: a byte of the file (SHA-256 {digest}) or of the \
-         signature was changed, or it was signed with another key than the pinned {key}"
+        "the directives do not match their signature: a byte of the file (SHA-256 {digest}) or of \
+         the signature was changed, or it was signed with another key than the pinned {key}"
     )]
     Mismatch {
         /// SHA-256 of the file, in hex.
@@ -34,8 +35,8 @@ pub enum InstinctError {
     },
     /// The set is intact, but another key is pinned than the one it was signed with.
     #[error(
-        "the directives are signed with the project's own key, but this program pins {key}: install \
-         the set that was signed with that key"
+        "the directives are signed with the project's own key, but this program pins {key}: \
+         install the set that was signed with that key"
     )]
     OtherKeyPinned {
         /// The pinned key, in hex.

@@ -1,10 +1,11 @@
 //! When the directives themselves stop a text, whatever line is in force.
 //!
-//! **Invariant:** no threshold, mode, context, policy or learned number is an argument here, so none can
-//! move the floor.
+//! **Invariant:** no threshold, mode, context, policy or learned number is an argument here, so
+//! none can move the floor.
 //!
-//! **Invariant:** a score alone is not enough: a trained classifier may be wrong about an ordinary text,
-//! so a pattern of a directive's category or a second, independent signal must stand beside it.
+//! **Invariant:** a score alone is not enough: a trained classifier may be wrong about an ordinary
+//! text, so a pattern of a directive's category or a second, independent signal must stand beside
+//! it.
 
 use conclave_core::{FLOOR, Score};
 
@@ -33,8 +34,8 @@ mod tests {
     use serde::Deserialize;
     use serde::de::value::{Error, U8Deserializer};
 
-    /// A way for somebody to come by a threshold: by number, from a file, or from a mode; then relaxed
-    /// by any number of contexts.
+    /// A way for somebody to come by a threshold: by number, from a file, or from a mode; then
+    /// relaxed by any number of contexts.
     fn expressible() -> impl Strategy<Value = Threshold> {
         let written = any::<u8>()
             .prop_filter_map("refused when written", |hundredths| Threshold::new(hundredths).ok());

@@ -1,7 +1,7 @@
 //! The set of directives in force.
 //!
-//! **Invariant:** the signature is checked before the file is parsed, so that unsigned bytes never reach
-//! the parser.
+//! **Invariant:** the signature is checked before the file is parsed, so that unsigned bytes never
+//! reach the parser.
 
 use crate::basis::Basis;
 use crate::directive::{Directive, Duty, is_japanese};
@@ -37,8 +37,8 @@ impl Instinct {
     /// Accepts a set whose signature holds under the pinned key and which is whole.
     ///
     /// # Errors
-    /// When a byte of the file or of the signature was changed, another key signed it, or the set is
-    /// malformed, misnumbered, incomplete or repeats itself.
+    /// When a byte of the file or of the signature was changed, another key signed it, or the set
+    /// is malformed, misnumbered, incomplete or repeats itself.
     pub fn verify(
         file: &[u8],
         signature_hex: &str,
@@ -53,8 +53,8 @@ impl Instinct {
     /// The set compiled into this program, verified with the key compiled into it.
     ///
     /// # Errors
-    /// When the program was built with a key other than the one the set in its tree is signed with, or
-    /// from a tree whose set was changed.
+    /// When the program was built with a key other than the one the set in its tree is signed with,
+    /// or from a tree whose set was changed.
     pub fn builtin() -> Result<Self, InstinctError> {
         Self::verify(SHIPPED, SHIPPED_SIGNATURE, &PinnedKey::compiled_in()?)
     }
@@ -103,8 +103,8 @@ impl Instinct {
         self.basis.objection(reason)
     }
 
-    /// The text of a directive in this language (BCP 47): Japanese, otherwise English. A number from
-    /// another set gets a sentence that says so, since old ledgers outlive their directives.
+    /// The text of a directive in this language (BCP 47): Japanese, otherwise English. A number
+    /// from another set gets a sentence that says so, since old ledgers outlive their directives.
     #[must_use]
     pub fn text(&self, id: DirectiveId, language: &str) -> &str {
         match self.get(id) {

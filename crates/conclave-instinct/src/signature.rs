@@ -1,10 +1,10 @@
 //! Signing a set of directives, and checking a signature under the pinned key.
 //!
-//! **Invariant:** what is signed is [`DOMAIN`] and then the exact bytes of the file, so that a signature
-//! made for anything else with the same key never passes for one of directives.
+//! **Invariant:** what is signed is [`DOMAIN`] and then the exact bytes of the file, so that a
+//! signature made for anything else with the same key never passes for one of directives.
 //!
-//! **Invariant:** keys and signatures have one spelling (lower-case hex, at most one end of line), so
-//! that there is no changed byte that changes nothing.
+//! **Invariant:** keys and signatures have one spelling (lower-case hex, at most one end of line),
+//! so that there is no changed byte that changes nothing.
 
 use crate::InstinctError;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
@@ -28,7 +28,8 @@ impl PinnedKey {
     /// Reads a public key: 64 lower-case hex digits, with or without an end of line.
     ///
     /// # Errors
-    /// When it is spelled otherwise, is no point of the curve, or is one under which forgery is easy.
+    /// When it is spelled otherwise, is no point of the curve, or is one under which forgery is
+    /// easy.
     pub fn parse(text: &str) -> Result<Self, InstinctError> {
         let bytes = decode(text).ok_or(InstinctError::KeyMalformed)?;
         let key = VerifyingKey::from_bytes(&bytes).map_err(|_| InstinctError::KeyMalformed)?;
@@ -59,7 +60,8 @@ impl fmt::Display for PinnedKey {
     }
 }
 
-/// What signing gives: the contents of `directives.sig` and `pinned.pub`, without their ends of line.
+/// What signing gives: the contents of `directives.sig` and `pinned.pub`, without their ends of
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
     /// The signature, in hex.
@@ -68,7 +70,8 @@ pub struct Signed {
     pub public_key_hex: String,
 }
 
-/// Signs a file with the key of this seed. It does not read the file: see [`crate::Instinct::check`].
+/// Signs a file with the key of this seed. It does not read the file: see
+/// [`crate::Instinct::check`].
 #[must_use]
 pub fn sign(file: &[u8], seed: &[u8; 32]) -> Signed {
     let key = SigningKey::from_bytes(seed);
@@ -97,7 +100,8 @@ pub(crate) fn check(
     Err(explain(file, &message, &signature, pinned))
 }
 
-/// Ed25519 does not say why it refuses; one case can be told from the others by trying the project's key.
+/// Ed25519 does not say why it refuses; one case can be told from the others by trying the
+/// project's key.
 fn explain(
     file: &[u8],
     message: &[u8],

@@ -1,4 +1,5 @@
-//! Every way of changing a set without its signer: each must be refused, with a sentence that helps.
+//! Every way of changing a set without its signer: each must be refused, with a sentence that
+//! helps.
 
 use crate::{Instinct, InstinctError, PinnedKey, Signed, sign};
 use conclave_core::{Category, DirectiveId};

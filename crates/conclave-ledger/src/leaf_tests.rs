@@ -222,7 +222,11 @@ proptest! {
 
     /// No two sequences of bytes mean the same leaf.
     #[test]
-    fn a_leaf_has_one_spelling(leaf in any_leaf(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn a_leaf_has_one_spelling(
+        leaf in any_leaf(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
         let mut bytes = leaf.encode();
         let at = at.index(bytes.len());
         let changed = bytes[at] != byte;

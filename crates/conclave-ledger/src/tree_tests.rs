@@ -187,7 +187,9 @@ fn a_compact_range_goes_through_its_bytes() {
 
 proptest! {
     #[test]
-    fn the_compact_range_matches_the_definition(leaves in prop::collection::vec(any::<Hash>(), 0..200)) {
+    fn the_compact_range_matches_the_definition(
+        leaves in prop::collection::vec(any::<Hash>(), 0..200),
+    ) {
         prop_assert_eq!(root_of(&leaves), oracle(&leaves));
     }
 

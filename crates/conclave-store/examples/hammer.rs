@@ -65,13 +65,14 @@ fn main() -> Outcome<()> {
     let (began, cpu) = (Instant::now(), cpu_ms());
     let waits = runtime.block_on(produce(&store, producers, turns, text_bytes))?;
     let (accepted, entries) = (began.elapsed(), producers * turns * 2);
-    report_spool(&store, entries, accepted, waits);
+    report_spool(&store, entries, accepted, &waits);
     store.settle(Duration::from_secs(600))?;
     let drained = began.elapsed();
     let cpu_us = (cpu_ms() - cpu) * 1_000 / entries.max(1);
     println!("spool and drain together: {} entries/s", per_second(entries, drained));
     println!("processor time: {cpu_us} us an entry, producers and hashing included");
     drop(store);
+    paced(&dir.path().join("paced"), text_bytes, &runtime)?;
     drain_alone(&dir.path().join("second"), text_bytes, &runtime)?;
     let began = Instant::now();
     let report = inspect(&dir.path().join("data"), Inspection::default())?;
@@ -173,7 +174,7 @@ fn decision(n: u64, text_bytes: usize) -> (Draft, Body) {
     (draft, body)
 }
 
-fn report_spool(store: &Store, entries: u64, time: Duration, waits: Vec<Duration>) {
+fn report_spool(store: &Store, entries: u64, time: Duration, waits: &[Duration]) {
     let at = |percent: usize| waits.get(waits.len() * percent / 100).copied().unwrap_or_default();
     let stats = store.stats();
     println!(
@@ -185,6 +186,37 @@ fn report_spool(store: &Store, entries: u64, time: Duration, waits: Vec<Duration
         at(99),
         store.ledger().dropped(),
     );
+}
+
+/// What an entry costs at a steady rate, when batches are small.
+fn paced(dir: &Path, text_bytes: usize, runtime: &tokio::runtime::Runtime) -> Outcome<()> {
+    let store = open(dir)?;
+    let (turns, cpu) = (2_500_u64, cpu_ms());
+    runtime.block_on(async {
+        let mut tick = tokio::time::interval(Duration::from_millis(2));
+        let mut tasks = Vec::new();
+        for n in 0..turns {
+            tick.tick().await;
+            let ledger = store.ledger();
+            tasks.push(tokio::spawn(async move { one_turn(&*ledger, n, text_bytes).await }));
+        }
+        for task in tasks {
+            task.await??;
+        }
+        Outcome::Ok(())
+    })?;
+    store.settle(Duration::from_secs(60))?;
+    for entry in std::fs::read_dir("/proc/self/task")? {
+        let path = entry?.path();
+        let stat = std::fs::read_to_string(path.join("stat"))?;
+        let sched = std::fs::read_to_string(path.join("schedstat"))?;
+        let (name, rest) = stat.rsplit_once(')').unwrap();
+        let v: Vec<&str> = rest.split_whitespace().collect();
+        println!("{name} utime {} stime {} sched {}", v[11], v[12], sched.trim());
+    }
+    let (stats, cpu_us) = (store.stats(), (cpu_ms() - cpu) * 1_000 / (turns * 2));
+    println!("500 turns/s: {cpu_us} us an entry, {} syncs, {} batches", stats.syncs, stats.batches);
+    Ok(())
 }
 
 /// How fast the database takes a backlog, with nobody else on the machine.

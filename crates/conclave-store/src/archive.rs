@@ -26,7 +26,10 @@ const HOUR_MS: i64 = 3_600_000;
 /// Reads through a few connections of its own.
 pub(crate) struct SqliteArchive {
     shared: Arc<Shared>,
-    turns: Arc<Semaphore>,
+    /// For reads that wait for the newest entries.
+    patient: Arc<Semaphore>,
+    /// For reads that do not, so that they never queue behind those that do.
+    quick: Arc<Semaphore>,
 }
 
 struct Shared {
@@ -52,7 +55,8 @@ impl SqliteArchive {
     ) -> Self {
         let idle = Mutex::default();
         let shared = Arc::new(Shared { database, idle, intake, progress, patience });
-        Self { shared, turns: Arc::new(Semaphore::new(readers.max(1))) }
+        let lane = || Arc::new(Semaphore::new(readers.max(1)));
+        Self { shared, patient: lane(), quick: lane() }
     }
 
     /// Closes the connections that are not in use.
@@ -66,9 +70,10 @@ impl SqliteArchive {
         newest: bool,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> BoxFuture<'_, Answer<T>> {
-        let (shared, turns) = (Arc::clone(&self.shared), Arc::clone(&self.turns));
+        let lane = if newest { &self.patient } else { &self.quick };
+        let (shared, lane) = (Arc::clone(&self.shared), Arc::clone(lane));
         async move {
-            let turn = turns.acquire_owned().await.map_err(|error| broken(&error))?;
+            let turn = lane.acquire_owned().await.map_err(|error| broken(&error))?;
             let task = tokio::task::spawn_blocking(move || {
                 let _turn = turn;
                 if newest {

@@ -10,6 +10,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+/// The largest spool segment, and so the largest entry there can be.
+pub(crate) const SEGMENT_BYTES_MAX: u64 = 64 << 20;
+/// The smallest that still holds an entry.
+pub(crate) const SEGMENT_BYTES_MIN: u64 = 4 << 10;
+
 /// What every entry says about the program that wrote it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
@@ -55,7 +60,7 @@ pub struct StoreOptions {
     pub stamp: Stamp,
     /// What segments are made of.
     pub disk: Arc<dyn Disk>,
-    /// The size of a spool segment.
+    /// The size of a spool segment, from 4 KiB to 64 MiB.
     pub segment_bytes: u64,
     /// How much may wait for the writer.
     pub queue_bytes: usize,
@@ -67,7 +72,7 @@ pub struct StoreOptions {
     pub drain_entries_max: usize,
     /// How long a reader waits for the newest entries.
     pub read_patience: Duration,
-    /// How many readers work at once.
+    /// How many readers of each kind work at once.
     pub readers: usize,
 }
 
@@ -81,13 +86,13 @@ impl StoreOptions {
             entropy,
             stamp: Stamp::default(),
             disk: Arc::new(FileDisk),
-            segment_bytes: 64 << 20,
+            segment_bytes: SEGMENT_BYTES_MAX,
             queue_bytes: 64 << 20,
             soon: Duration::from_millis(50),
             drain_linger: Duration::from_millis(50),
             drain_entries_max: 2_000,
             read_patience: Duration::from_secs(5),
-            readers: 3,
+            readers: 2,
         }
     }
 }

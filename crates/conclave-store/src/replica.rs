@@ -28,8 +28,8 @@ impl Identity {
         let path = dir.join("replica");
         match std::fs::read_to_string(&path) {
             Ok(text) => Self::parse(&text).ok_or_else(|| {
-                let advice = "it should hold `v1`, 16 hex digits and a number; restore it, or remove \
-                              it to begin a new epoch";
+                let advice = "it should hold `v1`, 16 hex digits and a number; \
+                              restore it, or remove it to begin a new epoch";
                 StoreError::damaged(&path, advice)
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::keys::{BookRing, KeyBook, Outbox, OutboxSink, Pepper};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
-use crate::options::{Stamp, Stamps, StoreOptions};
+use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreOptions};
 use crate::replica::Identity;
 use crate::spool::{
     Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
@@ -67,7 +67,7 @@ impl Store {
         let log = Log::open(&dir.join("ledger.db"))?;
         let known = log.state.taken.keys().next_back().copied();
         let identity = Identity::load(dir, known, &*options.entropy)?;
-        let recovered = recover(&spool, identity)?;
+        let recovered = recover(&spool, &dir.join("quarantine"), identity)?;
         report_recovery(&recovered);
         let pepper = Pepper::load(dir, &*options.entropy)?;
         let book = Arc::new(KeyBook::open(dir, pepper.clone())?);
@@ -226,7 +226,7 @@ impl Core {
             stamps: Arc::clone(&stamps),
             identity,
             seed: Seed(u64::from_be_bytes(seed)),
-            segment_bytes: options.segment_bytes,
+            segment_bytes: options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
             patience: options.soon,
             next_index: first_live_segment,
             next_n: last_n + 1,

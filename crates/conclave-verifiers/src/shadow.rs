@@ -45,7 +45,7 @@ impl Judge for Shadow {
         ]
         .into_iter()
         .filter(|(act, _)| acts.does(*act))
-        .map(|(act, reason)| Objection::graded(reason, acts.strength(act), acts.rules(act)))
+        .map(|(act, reason)| Objection::graded(reason, acts.tempered(act), acts.rules(act)))
         .collect();
         objections.extend(joins_in(case, &acts));
         objections.extend(hateful_content(case, &acts));
@@ -70,7 +70,7 @@ fn joins_in(case: &Case, acts: &Acts) -> Option<Objection> {
 
 fn hateful_content(case: &Case, acts: &Acts) -> Option<Objection> {
     let said = content::of_reply(case, acts, &FIELD);
-    let done = content::of_request(case, acts, &FIELD).min(85) * 4 / 5;
+    let done = content::of_request(case, acts, &FIELD);
     match said.max(done) {
         60.. => Some(Objection::harmful(Reason::Contempt, said.clamp(70, 95), Vec::new())),
         score @ 30.. => Some(Objection::concern(Reason::Contempt, score.max(50), Vec::new())),

@@ -96,7 +96,7 @@ fn config_is_checked_and_described() {
     let report: Value = serde_json::from_str(&said).unwrap();
     assert_eq!((code, report["ok"].as_bool()), (Some(1), Some(false)));
     assert!(
-        report["errors"][0].as_str().unwrap().contains("policy: unknown field `mode`"),
+        report["errors"][0].as_str().unwrap().contains("policy.mode: unknown field `mode`"),
         "{said}"
     );
     assert_eq!(out(&["config", "check", "/nonexistent/c.toml"]).0, Some(2));

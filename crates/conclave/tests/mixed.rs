@@ -85,8 +85,7 @@ fn model(body: &Value) -> Behaviour {
 async fn requests_and_entries_agree_kind_by_kind() {
     let mock = MockModel::start(model).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let extra = "[limits]\nbody_bytes_max = 65536\n";
-    let house = Arc::new(House::start(dir.path(), &config_for(&mock.base_url(), extra)));
+    let house = Arc::new(House::start(dir.path(), &config(&mock.base_url())));
     let clients: Vec<_> =
         (0..CLIENTS).map(|client| tokio::spawn(run_client(house.clone(), client))).collect();
     let mut sent = BTreeMap::new();
@@ -122,6 +121,15 @@ async fn requests_and_entries_agree_kind_by_kind() {
     assert_eq!(report["kinds"]["request.refused"], refusals, "each refusal is an entry of its own");
 }
 
+/// The failing model has a provider of its own, so that its open circuit breaker stops nobody else.
+fn config(base_url: &str) -> String {
+    let down = format!(
+        "[[providers]]\nname = \"failing\"\nbase_url = \"{base_url}\"\n\n\
+         [[models]]\nname = \"down\"\nprovider = \"failing\"\n"
+    );
+    config_for(base_url, "[limits]\nbody_bytes_max = 65536\n") + &down
+}
+
 async fn run_client(house: Arc<House>, client: usize) -> BTreeMap<Kind, u64> {
     let mut sent = BTreeMap::new();
     for at in (client..REQUESTS).step_by(CLIENTS) {
@@ -140,6 +148,10 @@ async fn one(house: &House, kind: Kind) {
         Kind::Keyless => (String::new(), body.to_string().into_bytes()),
         Kind::UnknownModel => {
             body["model"] = json!("gpt-0");
+            (auth, body.to_string().into_bytes())
+        }
+        Kind::UpstreamError => {
+            body["model"] = json!("down");
             (auth, body.to_string().into_bytes())
         }
         Kind::TooLarge => (auth, vec![b' '; 100_000]),

@@ -147,7 +147,8 @@ fn conditions(panel: &seen::Panel, sums: Option<&Sums>, crisis: bool) -> Vec<Con
         Some(sums) => format!("{} = {}", formula(sums), score(value)),
         None => score(value),
     };
-    let safety = worked_out(&|s| format!("{} ÷ ({} + {})", s.safe, s.safe, s.dissent), panel.safety_score);
+    let safety =
+        worked_out(&|s| format!("{} ÷ ({} + {})", s.safe, s.safe, s.dissent), panel.safety_score);
     let assured = worked_out(&|s| format!("{} ÷ {}", s.safe, s.weight), panel.assurance);
     let mut all = vec![
         measured("Safety score", safety, panel.safety_score, bars.score, held("score")),

@@ -56,9 +56,19 @@ pub(crate) struct Reading {
 /// The three scores.
 pub(super) fn scores(scores: &Scores) -> Vec<InputScore> {
     [
-        ("Harm", "what the person asks for or intends against others", scores.harm, scores.threshold),
+        (
+            "Harm",
+            "what the person asks for or intends against others",
+            scores.harm,
+            scores.threshold,
+        ),
         ("Crisis", "whether the person needs help", scores.crisis, DECISION_POINT),
-        ("Injection", "whether it tries to override instructions", scores.injection, DECISION_POINT),
+        (
+            "Injection",
+            "whether it tries to override instructions",
+            scores.injection,
+            DECISION_POINT,
+        ),
     ]
     .into_iter()
     .map(|(name, meaning, value, line)| {
@@ -163,14 +173,18 @@ mod tests {
 
     #[test]
     fn only_plain_language_tags_become_attributes() {
-        for (tag, kept) in [("ja", "ja"), ("und", ""), ("x\" onload", ""), ("", ""), ("eng", "eng")] {
+        for (tag, kept) in [("ja", "ja"), ("und", ""), ("x\" onload", ""), ("", ""), ("eng", "eng")]
+        {
             assert_eq!(language(tag), kept, "{tag}");
         }
     }
 
     #[test]
     fn a_reading_of_any_form_is_read() {
-        let odd = Reading::of(&json!({"categories": [1], "signals": [1, {}], "frames": 7}), &mut Ink::new());
+        let odd = Reading::of(
+            &json!({"categories": [1], "signals": [1, {}], "frames": 7}),
+            &mut Ink::new(),
+        );
         assert_eq!((odd.categories.len(), odd.signals.len(), odd.frames.len()), (0, 2, 0));
         let many: Vec<_> = (0..70).map(|_| json!({"category": "violence"})).collect();
         let read = Reading::of(&json!({"signals": many}), &mut Ink::new());

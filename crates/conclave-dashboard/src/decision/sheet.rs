@@ -4,7 +4,7 @@ use super::deliberation::Course;
 use super::input::{self, InputScore, Portion, Reading};
 use super::seen::{Delivery, Seen};
 use super::talk::{Speech, Talk};
-use crate::figure::{self, Moment, bytes, count, dollars, duration, score};
+use crate::figure::{Moment, bytes, count, dollars, duration, score};
 use crate::label::{Badge, Shape, Tone, outcome_meaning, outcome_word};
 use crate::text::{Ink, Text};
 use conclave_core::DirectiveId;
@@ -70,6 +70,7 @@ impl Sheet {
         let told = explain(stored);
         let crisis = seen.crisis == Some(true);
         let replies = seen.choices.iter().filter_map(|choice| Speech::of(&choice.delivered, ink));
+        let replies = replies.collect();
         Some(Self {
             sight,
             moment: Moment::at(seen.timestamp_ms),
@@ -78,13 +79,17 @@ impl Sheet {
             meaning: outcome_meaning(&seen.outcome),
             facts: facts(&seen, stored),
             story: told.story.iter().map(|sentence| ink.text(sentence)).collect(),
-            replies: replies.collect(),
+            replies,
             talk: Talk::of(&seen.conversation, ink),
             who: who(&seen.who, ink),
             courses: courses(&seen, stored, crisis, ink),
             scores: input::scores(&seen.input),
             reading: Reading::of(&seen.reading, ink),
-            influences: if words { input::influences(told.contributing_agents, ink) } else { vec![] },
+            influences: if words {
+                input::influences(told.contributing_agents, ink)
+            } else {
+                vec![]
+            },
             field: input::field(&seen.field_state),
             sent: seen.delivery.as_ref().map(sent),
             record: record(&seen),
@@ -112,7 +117,10 @@ fn facts(seen: &Seen, stored: &StoredDecision) -> Vec<Fact> {
         fact("Model", &seen.model),
         fact("Took", &duration(seen.latency_ms)),
         fact("Cost", &dollars(seen.cost_microusd)),
-        fact("Tokens", &format!("{} in, {} out", count(seen.tokens.input), count(seen.tokens.output))),
+        fact(
+            "Tokens",
+            &format!("{} in, {} out", count(seen.tokens.input), count(seen.tokens.output)),
+        ),
     ];
     let directive = stored.public("directive").and_then(Value::as_u64);
     if let Some(number) = directive.and_then(|number| u16::try_from(number).ok()) {
@@ -183,7 +191,7 @@ fn sent(delivery: &Delivery) -> Sent {
 fn record(seen: &Seen) -> Vec<Fact> {
     vec![
         code("Decision", seen.id.as_deref().unwrap_or_default()),
-        fact("Position in the ledger", &figure::count(seen.seq)),
+        fact("Position in the ledger", &count(seen.seq)),
         code("Entry", &seen.entry_id),
         code("Leaf hash", &seen.leaf_hash),
         code("Policy digest", &seen.policy_digest),

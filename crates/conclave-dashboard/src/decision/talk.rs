@@ -78,7 +78,9 @@ fn line(message: &Json, ink: &mut Ink) -> Line {
     let content = &message["content"];
     let parts = match content.as_array() {
         Some(parts) => parts.iter().map(|part| part_of(part, ink)).collect(),
-        None => vec![Part { unjudged: false, text: ink.text(content.as_str().unwrap_or_default()) }],
+        None => {
+            vec![Part { unjudged: false, text: ink.text(content.as_str().unwrap_or_default()) }]
+        }
     };
     Line { who, class, parts }
 }

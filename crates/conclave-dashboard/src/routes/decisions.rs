@@ -108,7 +108,8 @@ impl Asked {
 
     /// The address of the page before `last`, with the same filters.
     fn older_than(&self, last: &DecisionRow) -> String {
-        let given = [("outcome", &self.outcome), ("action", &self.action), ("crisis", &self.crisis)];
+        let given =
+            [("outcome", &self.outcome), ("action", &self.action), ("crisis", &self.crisis)];
         let kept = given.into_iter().filter(|(_, value)| !value.is_empty());
         let mut address = "/decisions?".to_owned();
         for (name, value) in kept {

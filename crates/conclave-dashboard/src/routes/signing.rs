@@ -11,7 +11,7 @@ use crate::same_site::is_same_origin;
 use crate::visitor::{Visitor, way_back};
 use askama::Template;
 use axum::Form;
-use axum::extract::rejection::FormRejection;
+use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -54,11 +54,11 @@ pub(super) struct Credentials {
 /// `GET /login`.
 pub(super) async fn form(
     State(dashboard): State<Dashboard>,
-    wanted: Option<Query<Wanted>>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
     visitor: Result<Visitor, Response>,
     headers: HeaderMap,
 ) -> Response {
-    let Query(wanted) = wanted.unwrap_or_default();
+    let wanted = wanted.map(|Query(wanted)| wanted).unwrap_or_default();
     let next = way_back(&wanted.next);
     if visitor.is_ok() {
         return Redirect::to(next).into_response();

@@ -44,6 +44,10 @@ pub(crate) struct Atom {
     pub(crate) left: bool,
     /// Whether a word must end where it ends.
     pub(crate) right: bool,
+    /// Characters that must not stand before it.
+    pub(crate) not_after: Box<str>,
+    /// Characters that must not stand after it.
+    pub(crate) not_before: Box<str>,
 }
 
 /// What the engine itself uses a concept for.
@@ -132,8 +136,15 @@ fn parse<'a>(name: &'a str, text: &str) -> Result<(&'a str, PatternFile), Detect
     Ok((name, file))
 }
 
-/// A folded word and whether it must stand at the edges of words.
-type AtomKey = (String, bool, bool);
+/// A folded word and what must or must not stand around it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct AtomKey {
+    text: String,
+    left: bool,
+    right: bool,
+    not_after: String,
+    not_before: String,
+}
 
 struct Compiler {
     ids: HashMap<String, ConceptId>,
@@ -185,6 +196,10 @@ impl Compiler {
 
     fn concept(&mut self, language: &str, name: &str, spec: &ConceptSpec) -> Result<(), String> {
         let full = format!("{language}/{name}");
+        if self.ids.contains_key(&full) != spec.extend {
+            let found = if spec.extend { "is not there to extend" } else { "is there already" };
+            return Err(format!("the concept {found}; `extend = true` adds to one"));
+        }
         let id = self.id(full.clone())?;
         for entry in &spec.words {
             for word in expand(entry)? {
@@ -228,6 +243,7 @@ impl Compiler {
     }
 
     fn word(&mut self, word: &str, id: ConceptId) -> Result<(), String> {
+        let (not_after, word, not_before) = guards(word);
         let (open_left, open_right) = (word.starts_with('*'), word.ends_with('*'));
         let text = fold(word.trim_matches('*').trim()).text;
         let (Some(first), Some(last)) = (text.chars().next(), text.chars().next_back()) else {
@@ -235,7 +251,8 @@ impl Compiler {
         };
         let left = !open_left && is_word(first);
         let right = !open_right && is_word(last);
-        self.words.push(((text, left, right), id));
+        let (not_after, not_before) = (not_after.to_owned(), not_before.to_owned());
+        self.words.push((AtomKey { text, left, right, not_after, not_before }, id));
         Ok(())
     }
 
@@ -414,7 +431,7 @@ impl Compiler {
         };
         for (key, id) in self.words {
             if !markers(id) {
-                vocabulary.learn(&key.0);
+                vocabulary.learn(&key.text);
             }
             texts.entry(key).or_default().extend(&reach[usize::from(id)]);
         }
@@ -423,11 +440,17 @@ impl Compiler {
         let automaton = AhoCorasick::builder()
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .match_kind(MatchKind::Standard)
-            .build(texts.iter().map(|((text, ..), _)| text))
+            .build(texts.iter().map(|(key, _)| &key.text))
             .map_err(|error| DetectError::Automaton(error.to_string()))?;
         let atoms = texts
             .into_iter()
-            .map(|((_, left, right), ids)| Atom { concepts: ids.into_iter().collect(), left, right })
+            .map(|(key, ids)| Atom {
+                concepts: ids.into_iter().collect(),
+                left: key.left,
+                right: key.right,
+                not_after: key.not_after.into(),
+                not_before: key.not_before.into(),
+            })
             .collect();
         Ok(Book {
             automaton,
@@ -442,6 +465,13 @@ impl Compiler {
             vocabulary,
         })
     }
+}
+
+/// Splits `自«殺す»ぞ` into what must not stand before, the word, and what must not stand after.
+fn guards(word: &str) -> (&str, &str, &str) {
+    let (before, rest) = word.split_once('«').unwrap_or(("", word));
+    let (word, after) = rest.split_once('»').unwrap_or((rest, ""));
+    (before, word, after)
 }
 
 /// A concept and all that include it, less those that nothing asks for.

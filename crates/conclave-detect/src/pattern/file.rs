@@ -25,6 +25,9 @@ pub(crate) struct PatternFile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConceptSpec {
+    /// Adds to a concept of another file instead of making one.
+    #[serde(default)]
+    pub(crate) extend: bool,
     /// Words and phrases as they stand; `*` at an end matches inside longer words.
     #[serde(default)]
     pub(crate) words: Vec<String>,

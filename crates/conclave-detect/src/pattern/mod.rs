@@ -23,6 +23,7 @@ macro_rules! builtin {
 
 /// The built-in files, as (name, text).
 pub(crate) const BUILTIN: &[(&str, &str)] = &[
+    builtin!("any/markers.toml"),
     builtin!("en/crisis.toml"),
     builtin!("en/cyber.toml"),
     builtin!("en/drugs.toml"),
@@ -37,4 +38,11 @@ pub(crate) const BUILTIN: &[(&str, &str)] = &[
     builtin!("en/story.toml"),
     builtin!("en/violence.toml"),
     builtin!("en/weapons.toml"),
+    builtin!("ja/crisis.toml"),
+    builtin!("ja/lexicon.toml"),
+    builtin!("ja/override.toml"),
+    builtin!("ja/people.toml"),
+    builtin!("ja/selfharm.toml"),
+    builtin!("ja/violence.toml"),
+    builtin!("ja/weapons.toml"),
 ];

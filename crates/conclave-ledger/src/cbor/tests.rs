@@ -137,7 +137,11 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_changes_the_value(value in any_value(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+    fn a_changed_byte_changes_the_value(
+        value in any_value(),
+        at in any::<prop::sample::Index>(),
+        bit in 0..8_u8,
+    ) {
         let mut bytes = encode(&value);
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;

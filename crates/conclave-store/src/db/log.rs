@@ -219,7 +219,8 @@ impl<'tx> Inserter<'tx> {
         let (range, ts_ms) = (&self.state.range, column(self.state.ts_ms));
         let (size, root) = (column(range.size()), range.root());
         let head = "INSERT INTO log_head VALUES (1, ?1, ?2, ?3, ?4)
-                    ON CONFLICT (id) DO UPDATE SET size = ?1, root = ?2, compact_range = ?3, ts_ms = ?4";
+                    ON CONFLICT (id) DO UPDATE
+                    SET size = ?1, root = ?2, compact_range = ?3, ts_ms = ?4";
         self.conn.prepare_cached(head)?.execute(params![size, root, range.encode(), ts_ms])?;
         let batch = "INSERT INTO log_batch VALUES (?1, ?2)";
         self.conn.prepare_cached(batch)?.execute(params![size, root])?;

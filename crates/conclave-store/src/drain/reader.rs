@@ -101,7 +101,8 @@ impl SpoolReader {
                     // Somebody removed it. What was in there shows as missing numbers in the next
                     // one.
                     Err(error) if error.kind() == io::ErrorKind::NotFound && segment.sealed => {
-                        tracing::error!(segment = %segment.name.path.display(), "a segment is gone");
+                        let path = segment.name.path.display();
+                        tracing::error!(segment = %path, "a segment is gone");
                         self.position.offset = limit;
                         return Ok(false);
                     }

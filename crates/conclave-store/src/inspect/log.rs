@@ -4,14 +4,15 @@
 //! sizes if they are too large.
 
 use super::Trouble;
+use crate::options::SEGMENT_BYTES_MAX;
 use conclave_ledger::{Auditor, CompactRange, Entry, Head};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, Rows};
 
-/// The largest value that is read; a spool segment could not hold more.
-const VALUE_BYTES_MAX: i64 = 256 << 20;
+/// The largest value that is read: no entry is larger than a spool segment.
+const VALUE_BYTES_MAX: u64 = SEGMENT_BYTES_MAX;
 /// How often progress is told.
-const TELL_EVERY: u64 = 10_000;
+const TELL_EVERY: u64 = 4_096;
 
 /// The head and what stands beside it.
 pub(super) struct StoredHead {
@@ -37,7 +38,7 @@ pub(super) fn feed_log(
                       CASE WHEN typeof(b.body) = 'blob' AND length(b.body) <= ?1 THEN b.body END
                FROM log_entry e LEFT JOIN log_body b ON b.seq = e.seq ORDER BY e.seq";
     let mut entries = conn.prepare(sql)?;
-    let mut rows = entries.query([VALUE_BYTES_MAX])?;
+    let mut rows = entries.query([VALUE_BYTES_MAX.cast_signed()])?;
     while let Some(row) = rows.next()? {
         feed_row(row, auditor)?;
         milestones.pass(auditor)?;

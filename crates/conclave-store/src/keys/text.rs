@@ -79,11 +79,12 @@ fn checksum(body: &str) -> String {
 pub struct Pepper(Hmac<Sha256>);
 
 impl Pepper {
-    /// Reads the pepper of a data directory, or draws one.
+    /// Reads the pepper of a data directory, or draws one; makes the directory if need be.
     ///
     /// # Errors
     /// When the file cannot be read or written, or is not 32 bytes long.
     pub fn load(dir: &Path, entropy: &dyn Entropy) -> Result<Self, StoreError> {
+        durable::make_dir(dir)?;
         let path = dir.join("pepper");
         let read = || std::fs::read(&path);
         let bytes = match read() {

@@ -37,9 +37,13 @@ struct Survey {
     last_ts_ms: u64,
 }
 
-/// Looks through the spool: finds the last frame, cuts a torn tail, removes segments without
+/// Looks through the spool: finds the last frame, cuts a torn tail, puts away segments without
 /// frames.
-pub(crate) fn recover(dir: &Path, identity: Identity) -> Result<Recovered, StoreError> {
+pub(crate) fn recover(
+    dir: &Path,
+    quarantine: &Path,
+    identity: Identity,
+) -> Result<Recovered, StoreError> {
     let mut names = list_segments(dir).map_err(StoreError::file("read", dir))?;
     let next_index = names.last().map_or(1, |name| name.index.saturating_add(1));
     let mut found = Recovered { next_index, ..Recovered::default() };
@@ -47,7 +51,7 @@ pub(crate) fn recover(dir: &Path, identity: Identity) -> Result<Recovered, Store
     while let Some(name) = names.pop() {
         let surveyed = survey(&name, identity).and_then(|survey| {
             let bytes = std::fs::metadata(&name.path)?.len();
-            cut(&name, &survey)?;
+            cut(&name, quarantine, &survey)?;
             Ok((survey, bytes))
         });
         let (survey, bytes) = surveyed.map_err(StoreError::file("recover", &name.path))?;
@@ -91,13 +95,112 @@ fn survey(name: &SegmentName, identity: Identity) -> std::io::Result<Survey> {
     }
 }
 
-/// Cuts a segment behind its last frame, or removes it if it has none.
-fn cut(name: &SegmentName, survey: &Survey) -> std::io::Result<()> {
+/// Cuts a segment behind its last frame. One without any frame is removed, but kept in quarantine if
+/// something was written there.
+fn cut(name: &SegmentName, quarantine: &Path, survey: &Survey) -> std::io::Result<()> {
     if survey.end == 0 {
-        std::fs::remove_file(&name.path)?;
+        if let (true, Some(file)) = (survey.torn, name.path.file_name()) {
+            std::fs::create_dir_all(quarantine)?;
+            std::fs::rename(&name.path, quarantine.join(file))?;
+        } else {
+            std::fs::remove_file(&name.path)?;
+        }
         return name.path.parent().map_or(Ok(()), sync_dir);
     }
     let file = private().write(true).open(&name.path)?;
     file.set_len(survey.end)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spool::frame::{Seed, write_frame};
+    use conclave_ledger::EntryId;
+
+    const IDENTITY: Identity = Identity { replica: [1; 8], epoch: 2 };
+    const SEED: Seed = Seed(77);
+
+    fn frame(epoch: u32, n: u64) -> Vec<u8> {
+        let id = EntryId { replica: IDENTITY.replica, epoch, n };
+        let mut out = Vec::new();
+        write_frame(&mut out, SEED, (id, 100 + n), |out| out.extend_from_slice(b"leaf"), b"body");
+        out
+    }
+
+    fn write(dir: &Path, index: u64, bytes: &[u8]) -> SegmentName {
+        let name = SegmentName::new(dir, index, SEED);
+        let mut bytes = bytes.to_vec();
+        bytes.resize(4_096, 0);
+        std::fs::write(&name.path, bytes).unwrap();
+        name
+    }
+
+    fn recovered(dir: &Path) -> Recovered {
+        recover(dir, &dir.join("quarantine"), IDENTITY).unwrap()
+    }
+
+    #[test]
+    fn a_segment_of_garbage_is_kept_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), 1, &frame(2, 1));
+        let garbage = write(dir.path(), 2, b"no frame at all");
+        assert_eq!(recovered(dir.path()).segments.len(), 1);
+        let kept = dir.path().join("quarantine").join(garbage.path.file_name().unwrap());
+        assert!(kept.exists() && !garbage.path.exists());
+    }
+
+    #[test]
+    fn an_empty_spool_begins_at_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let found = recovered(dir.path());
+        assert_eq!((found.next_index, found.last_n, found.segments.len()), (1, 0, 0));
+    }
+
+    #[test]
+    fn a_tail_torn_at_every_byte_is_cut_behind_the_last_whole_frame() {
+        let (whole, last) = ([frame(2, 1), frame(2, 2)].concat(), frame(2, 3));
+        for cut in 0..=last.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let name = write(dir.path(), 5, &[&whole[..], &last[..cut]].concat());
+            let found = recovered(dir.path());
+            let (n, end) =
+                if cut == last.len() { (3, whole.len() + cut) } else { (2, whole.len()) };
+            assert_eq!((found.last_n, found.last_ts_ms, found.next_index), (n, 100 + n, 6));
+            assert_eq!(found.segments[0].durable_end, end as u64, "cut at {cut}");
+            assert_eq!(std::fs::metadata(&name.path).unwrap().len(), end as u64, "cut at {cut}");
+            assert_eq!(found.torn_bytes > 0, cut > 0 && cut < last.len(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn damage_with_a_frame_behind_it_is_never_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut bytes = [frame(2, 1), frame(2, 2), frame(2, 3)].concat();
+        let end = bytes.len() as u64;
+        bytes[70] ^= 1;
+        write(dir.path(), 1, &bytes);
+        let found = recovered(dir.path());
+        assert_eq!((found.last_n, found.segments[0].durable_end), (3, end));
+    }
+
+    #[test]
+    fn earlier_segments_stay_whole_and_empty_ones_go() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), 1, &frame(2, 1));
+        write(dir.path(), 2, &frame(2, 2));
+        let spare = write(dir.path(), 3, &[]);
+        let found = recovered(dir.path());
+        let ends: Vec<_> =
+            found.segments.iter().map(|state| (state.name.index, state.durable_end)).collect();
+        assert_eq!(ends, [(1, 4_096), (2, frame(2, 2).len() as u64)]);
+        assert_eq!((found.last_n, found.next_index, spare.path.exists()), (2, 4, false));
+    }
+
+    #[test]
+    fn numbers_of_another_epoch_do_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), 1, &frame(1, 900));
+        assert_eq!(recovered(dir.path()).last_n, 0);
+    }
 }

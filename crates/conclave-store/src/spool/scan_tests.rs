@@ -132,7 +132,9 @@ fn a_growing_segment_is_followed() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_end_and_give_no_frame(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+    fn arbitrary_bytes_end_and_give_no_frame(
+        bytes in prop::collection::vec(any::<u8>(), 0..2_000),
+    ) {
         let found = scan(&mut scanner(&bytes));
         prop_assert!(matches!(found.as_slice(), [Seen::End(0, _)]));
     }

@@ -6,8 +6,10 @@ use conclave_store::{Store, StoreOptions};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tempfile::tempdir;
 
@@ -69,7 +71,7 @@ async fn a_tail_torn_at_any_byte_costs_the_last_entry_and_nothing_else() {
     let source = tempdir().unwrap();
     let ends = undrained(source.path(), 3).await;
     let blank = vec![0; 8 << 10];
-    for cut in (ends[1]..ends[2]).step_by(7).chain([ends[2] - 1]) {
+    for cut in (ends[1]..ends[2]).step_by(29).chain([ends[2] - 1]) {
         let dir = tempdir().unwrap();
         crash_copy(source.path(), dir.path());
         spool_file(dir.path()).write_all_at(&blank, cut).unwrap();
@@ -259,6 +261,64 @@ async fn a_damaged_head_stops_the_start_with_advice() {
     drop(conn);
     let sentence = Store::open(options(dir.path())).err().unwrap().to_string();
     assert!(sentence.contains("is damaged") && sentence.contains("ledger verify"), "{sentence}");
+}
+
+const KILLED_DIR: &str = "CONCLAVE_TEST_KILLED_DIR";
+
+/// Not a test of its own: what the process that is killed runs, telling which entries are durable.
+#[test]
+fn child_that_appends_until_it_is_killed() {
+    let Ok(dir) = std::env::var(KILLED_DIR) else { return };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut small = options(Path::new(&dir));
+    (small.segment_bytes, small.drain_entries_max) = (16 << 10, 20);
+    small.drain_linger = std::time::Duration::from_millis(2);
+    small.entropy = Arc::new(CountingEntropy::from(u64::from(std::process::id()) << 20));
+    let store = Arc::new(Store::open(small).unwrap());
+    let base = u64::from(std::process::id()) << 20;
+    let producers: Vec<_> = (0..4_u64)
+        .map(|producer| {
+            let store = Arc::clone(&store);
+            runtime.spawn(async move {
+                for n in 0.. {
+                    let appended = turn(&store, base + producer * 100_000 + n).await;
+                    println!("\ndurable {}", appended.id);
+                }
+            })
+        })
+        .collect();
+    for producer in producers {
+        runtime.block_on(producer).unwrap();
+    }
+}
+
+#[test]
+fn kill_after_kill_loses_nothing_that_was_acknowledged() {
+    let dir = tempdir().unwrap();
+    let mut acknowledged = BTreeSet::new();
+    for round in 1..=6 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "crash::child_that_appends_until_it_is_killed", "--nocapture"])
+            .env(KILLED_DIR, dir.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let durable =
+            lines.filter_map(|line| line.unwrap().strip_prefix("durable ").map(str::to_owned));
+        acknowledged.extend(durable.take(round * 30));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let report = sound(dir.path());
+        assert!(report.entries + report.pending >= acknowledged.len() as u64, "before recovery");
+    }
+    drop(open(dir.path()));
+    let log = log_of(dir.path());
+    let there: BTreeSet<String> = log.iter().map(|leaf| leaf.id.to_string()).collect();
+    assert_eq!(there.len(), log.len(), "each once");
+    assert!(acknowledged.is_subset(&there));
+    assert_eq!(numbers(&log, &Kind::CoverageGap), []);
+    assert_eq!(numbers(&log, &Kind::Delivery).len(), numbers(&log, &Kind::Decision).len());
 }
 
 /// What a run of the property test does next.

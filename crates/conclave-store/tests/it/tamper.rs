@@ -46,20 +46,33 @@ async fn every_edit_of_the_log_is_named() {
                  PRAGMA writable_schema = OFF";
     let cases: [(&str, u64, &str); 22] = [
         ("UPDATE log_entry SET leaf = zeroblob(9) WHERE seq = 4", 4, "leaf cannot be read"),
-        ("UPDATE log_entry SET leaf_hash = zeroblob(32) WHERE seq = 5", 5, "the hash that is stored"),
-        ("UPDATE log_entry SET leaf_hash = zeroblob(31) WHERE seq = 5", 5, "the hash that is stored"),
-        ("UPDATE log_entry SET leaf = (SELECT leaf FROM log_entry WHERE seq = 7) WHERE seq = 5", 5, ""),
+        ("UPDATE log_entry SET leaf_hash = zeroblob(32) WHERE seq = 5", 5, "the hash that is"),
+        ("UPDATE log_entry SET leaf_hash = zeroblob(31) WHERE seq = 5", 5, "the hash that is"),
+        (
+            "UPDATE log_entry SET leaf = (SELECT leaf FROM log_entry WHERE seq = 7)
+          WHERE seq = 5",
+            5,
+            "",
+        ),
         ("DELETE FROM log_entry WHERE seq = 6", 6, "entry 6 is missing"),
         ("DELETE FROM log_entry WHERE seq = 0", 0, "entry 0 is missing"),
         ("DELETE FROM log_entry WHERE seq >= 20", 20, "the head counts 24 entries, the log has 20"),
         ("DELETE FROM log_entry WHERE seq >= 20; UPDATE log_head SET size = 20", 0, "milestone"),
         ("UPDATE log_entry SET seq = -5 WHERE seq = 3", 0, "below 0"),
         ("UPDATE log_entry SET seq = 99 WHERE seq = 3", 3, "entry 3 is missing"),
-        ("UPDATE log_entry SET seq = 1000 WHERE seq = 8; UPDATE log_entry SET seq = 8 WHERE seq = 10;
-          UPDATE log_entry SET seq = 10 WHERE seq = 1000", 8, ""),
+        (
+            "UPDATE log_entry SET seq = 1000 WHERE seq = 8;
+          UPDATE log_entry SET seq = 8 WHERE seq = 10;
+          UPDATE log_entry SET seq = 10 WHERE seq = 1000",
+            8,
+            "",
+        ),
         ("DELETE FROM log_body WHERE seq = 2", 2, "the body is missing"),
-        ("UPDATE log_body SET body = (SELECT body FROM log_body WHERE seq = 0) WHERE seq = 2", 2,
-         "field `request` were changed"),
+        (
+            "UPDATE log_body SET body = (SELECT body FROM log_body WHERE seq = 0) WHERE seq = 2",
+            2,
+            "field `request` were changed",
+        ),
         ("INSERT INTO log_body VALUES (3, x'00')", 3, "the body cannot be read"),
         ("INSERT INTO log_body VALUES (77, x'00')", 24, "a body without its entry"),
         ("UPDATE log_head SET root = zeroblob(32)", 0, "root"),
@@ -131,7 +144,8 @@ async fn query_tables_that_say_something_else_are_named() {
         ("UPDATE response_audit_log SET safety_score_e4 = 10000 WHERE seq = 6", 6),
         ("UPDATE response_audit_log SET delivery_status = 'aborted' WHERE seq = 6", 7),
         (
-            "UPDATE response_audit_log SET delivery_status = NULL, delivery_seq = NULL WHERE seq = 6",
+            "UPDATE response_audit_log SET delivery_status = NULL, delivery_seq = NULL
+             WHERE seq = 6",
             7,
         ),
         ("DELETE FROM response_audit_log WHERE seq = 6", 6),
@@ -151,6 +165,14 @@ async fn query_tables_that_say_something_else_are_named() {
         let bad = first_bad(dir.path());
         assert!(bad.problem.contains("response_audit_log") && bad.seq == seq, "{sql}: {bad:?}");
     }
+}
+
+#[tokio::test]
+async fn a_value_larger_than_any_entry_is_not_even_read() {
+    let dir = written().await;
+    edit(dir.path(), "UPDATE log_entry SET leaf = zeroblob(67108865) WHERE seq = 4");
+    let bad = first_bad(dir.path());
+    assert!(bad.problem.contains("not a blob of a possible size") && bad.seq == 4, "{bad:?}");
 }
 
 /// No byte of the file can be changed so that the check panics; what it says then is another

@@ -85,6 +85,8 @@ names! {
         Flatters = "flatters",
         /// Confirms a belief that may be part of an illness.
         ConfirmsDelusion = "confirms_delusion",
+        /// Keeps to what is known, doubts, or points to those who know.
+        Grounds = "grounds",
         /// Tells the person what they feel or are.
         Projects = "projects",
         /// Shames.

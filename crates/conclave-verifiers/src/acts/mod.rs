@@ -49,6 +49,8 @@ pub struct Shape {
     pub items: usize,
     /// Lines of code.
     pub code_lines: usize,
+    /// The last sentence whose line opens with a name, as in a play.
+    pub last_voice: Option<usize>,
     /// Whether it is in a language the rules read.
     pub readable: bool,
 }
@@ -95,6 +97,26 @@ impl Acts {
         self.of(act).map(|seen| seen.weight).max().unwrap_or(0)
     }
 
+    /// How strongly the reply does this, where one doubtful phrase in a long text is worth less than in
+    /// a short one: the longer the text, the more a chance reading is to be expected.
+    #[must_use]
+    pub fn tempered(&self, act: Act) -> u8 {
+        let strength = self.strength(act);
+        let once = self.sentences(act) == 1;
+        if once && self.is_long() && strength < TEMPERED_UNDER {
+            strength.min(TEMPERED_TO)
+        } else {
+            strength
+        }
+    }
+
+    /// Whether it is long, or middling and kind.
+    fn is_long(&self) -> bool {
+        let kind = [Act::Listens, Act::Validates, Act::OffersHelp, Act::Present];
+        let kind: usize = kind.into_iter().map(|act| self.sentences(act)).sum();
+        self.shape.size >= 600 || (self.shape.size >= 250 && kind >= 2)
+    }
+
     /// Every place where it does this, in order.
     pub fn of(&self, act: Act) -> impl Iterator<Item = &Seen> {
         self.seen.iter().filter(move |seen| seen.act == act)
@@ -118,6 +140,11 @@ impl Acts {
         rules.into_iter().map(name).collect()
     }
 }
+
+/// From this strength on a phrase is clear even alone in a long text.
+const TEMPERED_UNDER: u8 = 95;
+/// What a doubtful phrase alone in a long text is worth.
+const TEMPERED_TO: u8 = 55;
 
 fn seen(tokens: &Tokens, lexicon: &Lexicon) -> Vec<Seen> {
     let hits = lexicon.of_replies.find(tokens);
@@ -150,6 +177,7 @@ const fn voiding(act: Act) -> Modes {
         | Act::OffersHelp
         | Act::KeepsSafe
         | Act::Cautions
+        | Act::Grounds
         | Act::Refuses
         | Act::SaysItIsAProgram => Modes::NEGATED,
         _ => Modes::NEGATED.with(Modes::QUOTED).with(Modes::REPORTED).with(Modes::SUPPOSED),
@@ -166,6 +194,7 @@ fn shape(tokens: &Tokens) -> Shape {
         questions: count(|sentence| sentence.question),
         items: count(|sentence| sentence.item),
         code_lines: tokens.code_lines,
+        last_voice: tokens.sentences.iter().rposition(|sentence| sentence.voice),
         readable: readable(tokens),
     }
 }

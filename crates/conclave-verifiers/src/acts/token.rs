@@ -157,6 +157,8 @@ pub struct Sentence {
     pub question: bool,
     /// Whether it opens a list item: "1." or "-".
     pub item: bool,
+    /// Whether its line opens with somebody's name, as in a play: "Captain:" or "[Captain]".
+    pub voice: bool,
 }
 
 /// A text in words.
@@ -251,6 +253,7 @@ struct Reader<'v> {
     edge: Edge,
     sentence_start: usize,
     item: bool,
+    voice: bool,
     double_open: bool,
     bracket_depth: usize,
     single_open: bool,
@@ -265,6 +268,7 @@ impl<'v> Reader<'v> {
             edge: Edge::Sentence,
             sentence_start: 0,
             item: false,
+            voice: false,
             double_open: false,
             bracket_depth: 0,
             single_open: false,
@@ -274,6 +278,7 @@ impl<'v> Reader<'v> {
     fn line(&mut self, line: &str) {
         let (item, line) = strip_item(line.trim_start());
         self.item = item;
+        self.voice = !item && opens_with_name(line);
         let mut letters = fold(line).peekable();
         let mut last = ' ';
         while let Some(letter) = letters.next() {
@@ -376,7 +381,8 @@ impl<'v> Reader<'v> {
         let (start, end) = (self.sentence_start, self.tokens.ids.len());
         if start < end {
             let item = std::mem::take(&mut self.item);
-            self.tokens.sentences.push(Sentence { start, end, question, item });
+            let voice = std::mem::take(&mut self.voice);
+            self.tokens.sentences.push(Sentence { start, end, question, item, voice });
             self.sentence_start = end;
         } else if question && let Some(sentence) = self.tokens.sentences.last_mut() {
             // "Really?!" and "really!?" are the same question.
@@ -389,6 +395,22 @@ impl<'v> Reader<'v> {
         self.end_sentence(false);
         self.tokens
     }
+}
+
+/// "[Captain]", "(Captain):" or "Captain:", in at most three short words, with something said after it.
+fn opens_with_name(line: &str) -> bool {
+    let bracketed = line.trim_start_matches(['*', '"', '#', ' ']).starts_with(['[', '(', '{']);
+    let line = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let Some(end) = line.char_indices().take(28).find(|(_, c)| matches!(c, ':' | ']' | ')' | '}'))
+    else {
+        return false;
+    };
+    let name = &line[..end.0];
+    let closes = if bracketed { end.1 != ':' || name.len() < 20 } else { end.1 == ':' };
+    closes
+        && name.split_whitespace().count() <= 3
+        && name.starts_with(char::is_uppercase)
+        && line[end.0..].len() > 3
 }
 
 fn strip_item(line: &str) -> (bool, &str) {

@@ -62,6 +62,12 @@ impl Turn {
         self.now(cue).max(strongest(&self.earlier, cue))
     }
 
+    /// How often the last few messages are this.
+    #[must_use]
+    pub fn often(&self, cue: Cue) -> usize {
+        self.now.iter().chain(&self.earlier).filter(|(kind, _)| *kind == cue).count()
+    }
+
     /// Whether the last message is this at all.
     #[must_use]
     pub fn is(&self, cue: Cue) -> bool {

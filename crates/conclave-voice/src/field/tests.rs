@@ -1,9 +1,12 @@
 use super::*;
 use conclave_core::Role;
 use proptest::prelude::*;
+use std::sync::LazyLock;
 
-fn field() -> Field {
-    Field::builtin().unwrap()
+static FIELD: LazyLock<Field> = LazyLock::new(|| Field::builtin().unwrap());
+
+fn field() -> &'static Field {
+    &FIELD
 }
 
 fn said(texts: &[&str]) -> Vec<Message> {

@@ -1,5 +1,8 @@
 use super::*;
 use proptest::prelude::*;
+use std::sync::LazyLock;
+
+static VOICES: LazyLock<Voices> = LazyLock::new(|| Voices::builtin().unwrap());
 
 const LANGUAGES: [&str; 2] = ["en", "ja"];
 
@@ -9,7 +12,7 @@ fn speech(situation: Situation, language: &str, persona: Persona) -> Speech<'_> 
 
 /// Every situation with every category that words it differently, staffed and not.
 fn everything(check: impl Fn(&Voices, &dyn Fn(Persona) -> String, &str)) {
-    let voices = Voices::builtin().unwrap();
+    let voices = &*VOICES;
     let categories = std::iter::once(None).chain(Category::ALL.iter().copied().map(Some));
     for category in categories {
         for situation in Situation::ALL {
@@ -22,7 +25,7 @@ fn everything(check: impl Fn(&Voices, &dyn Fn(Persona) -> String, &str)) {
                         voices.compose(&speech, voices.vector(persona))
                     };
                     let name = format!("{situation:?} {language} {category:?} {staffed}");
-                    check(&voices, &say, &name);
+                    check(voices, &say, &name);
                 }
             }
         }
@@ -114,7 +117,7 @@ fn nobody_is_promised_where_nobody_is_on_duty() {
             }
         }
     });
-    let voices = Voices::builtin().unwrap();
+    let voices = &*VOICES;
     for (language, promise) in [("en", "person will"), ("ja", "人が")] {
         let mut staffed = speech(Situation::EscalationNotice, language, Persona::Direct);
         staffed.staffed = true;
@@ -154,7 +157,7 @@ fn no_message_claims_feelings_or_promises_rescue() {
 
 #[test]
 fn every_refusal_offers_something() {
-    let voices = Voices::builtin().unwrap();
+    let voices = &*VOICES;
     for category in Category::ALL {
         for persona in Persona::ALL {
             for (language, offers) in [
@@ -175,7 +178,7 @@ fn every_refusal_offers_something() {
 
 #[test]
 fn danger_to_oneself_always_carries_resources() {
-    let voices = Voices::builtin().unwrap();
+    let voices = &*VOICES;
     let mut refusal = speech(Situation::Refusal, "en", Persona::Direct);
     assert!(!voices.say(&refusal).contains("988"));
     refusal.category = Some(Category::SelfHarm);
@@ -191,7 +194,7 @@ fn danger_to_oneself_always_carries_resources() {
 
 #[test]
 fn a_crisis_is_answered_in_whole_sentences_and_asks_about_safety() {
-    let voices = Voices::builtin().unwrap();
+    let voices = &*VOICES;
     for persona in Persona::ALL {
         for (language, ask, stop) in [("en", "safe", ['.', '?']), ("ja", "安全", ['。', '？'])]
         {
@@ -205,7 +208,7 @@ fn a_crisis_is_answered_in_whole_sentences_and_asks_about_safety() {
 
 #[test]
 fn other_languages_are_answered_in_english() {
-    let voices = Voices::builtin().unwrap();
+    let voices = &*VOICES;
     let say = |language| voices.say(&speech(Situation::Exhausted, language, Persona::Friend));
     assert_eq!(say("fr"), say("en"));
     assert_eq!(say("ja-JP"), say("ja"));
@@ -214,14 +217,14 @@ fn other_languages_are_answered_in_english() {
 
 #[test]
 fn a_file_without_words_is_refused() {
-    let voices = Voices::builtin().unwrap();
+    let voices = &*VOICES;
     let broken = EN.replace(
         "[[hold_notice.core]]\nwhen = \"unstaffed\"",
         "[[hold_notice.core]]\nwhen = \"staffed\"",
     );
     let error = voices.clone().with_script(Language::English, "mine.toml", &broken).unwrap_err();
     assert_eq!(error.to_string(), "mine.toml: missing a general core for hold_notice");
-    assert!(voices.with_script(Language::Japanese, "mine.toml", JA).is_ok());
+    assert!(voices.clone().with_script(Language::Japanese, "mine.toml", JA).is_ok());
 }
 
 fn any_vector() -> impl Strategy<Value = Vector> {
@@ -242,7 +245,7 @@ proptest! {
         language in proptest::sample::select(LANGUAGES.to_vec()),
         staffed: bool,
     ) {
-        let voices = Voices::builtin().unwrap();
+        let voices = &*VOICES;
         let mut speech = speech(situation, language, Persona::Guardian);
         speech.category = category;
         speech.staffed = staffed;

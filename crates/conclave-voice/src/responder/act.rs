@@ -107,7 +107,7 @@ impl Weighing<'_> {
                 return Some(Act::Howto(howto));
             }
         }
-        if self.has(Cue::Advice) {
+        if self.has(Cue::Advice) && !self.has(Cue::SelfKind) {
             let personal = self.emotional_before || self.is_emotional();
             return Some(if personal { Act::Advice } else { Act::Task });
         }
@@ -133,12 +133,16 @@ impl Weighing<'_> {
 
     /// Something is to be written, looked up or explained, and it is not about the person's own life.
     fn is_task(&self) -> bool {
-        let ordered =
-            self.opens(Cue::TaskStart) && !(self.has(Cue::Personal) && self.is_heavy());
+        let ordered = self.opens(Cue::TaskStart) && !(self.has(Cue::Personal) && self.is_heavy());
+        let of_the_world = !self.has(Cue::Personal) && self.reading.words >= 4;
         let asked = self.opens(Cue::QuestionStart)
-            && (self.reading.question || self.has(Cue::Request))
+            && (self.reading.question || self.has(Cue::Request) || of_the_world)
             && !self.is_emotional();
-        (ordered || asked) && !self.has(Cue::SelfCan) && !self.has(Cue::HowAreYou)
+        let out_of_the_blue =
+            self.reading.question && !self.is_emotional() && !self.emotional_before;
+        (ordered || asked || out_of_the_blue)
+            && !self.has(Cue::SelfCan)
+            && !self.has(Cue::HowAreYou)
     }
 
     fn courtesy(&self) -> Option<Act> {
@@ -156,9 +160,7 @@ impl Weighing<'_> {
             (Cue::SelfCan, Act::SelfCan, bare),
             (Cue::Greeting, Act::Greeting, bare && !self.reading.has_content()),
         ];
-        cues.into_iter()
-            .find(|(cue, _, fits)| *fits && self.has(*cue))
-            .map(|(_, act, _)| act)
+        cues.into_iter().find(|(cue, _, fits)| *fits && self.has(*cue)).map(|(_, act, _)| act)
     }
 
     /// An answer of a word or two.
@@ -167,13 +169,9 @@ impl Weighing<'_> {
             return None;
         }
         let few = self.reading.words <= 6;
-        [
-            (Cue::Unsure, Act::Unsure, true),
-            (Cue::Yes, Act::Yes, few),
-            (Cue::No, Act::No, few),
-        ]
-        .into_iter()
-        .find(|(cue, _, fits)| *fits && self.has(*cue))
-        .map(|(_, act, _)| act)
+        [(Cue::Unsure, Act::Unsure, true), (Cue::Yes, Act::Yes, few), (Cue::No, Act::No, few)]
+            .into_iter()
+            .find(|(cue, _, fits)| *fits && self.has(*cue))
+            .map(|(_, act, _)| act)
     }
 }

@@ -69,10 +69,7 @@ impl<'a> Composer<'a> {
 
     /// How many sentences there are so far.
     pub(super) fn sentences(&self) -> usize {
-        self.parts
-            .iter()
-            .map(|part| super::memory::sentences(part).count())
-            .sum()
+        self.parts.iter().map(|part| super::memory::sentences(part).count()).sum()
     }
 
     /// Adds a sentence of the pool that fits and is new; says whether there was one.
@@ -93,11 +90,8 @@ impl<'a> Composer<'a> {
     /// Adds a sentence of the pool, an old one where there is no new one: for what must be said.
     pub(super) fn add_surely(&mut self, pool: &'a [String]) {
         if !self.add(pool) {
-            let fitting: Vec<&'a str> = pool
-                .iter()
-                .map(String::as_str)
-                .filter(|template| self.fits(template))
-                .collect();
+            let fitting: Vec<&'a str> =
+                pool.iter().map(String::as_str).filter(|template| self.fits(template)).collect();
             self.add_one_of(&fitting);
         }
     }
@@ -128,7 +122,11 @@ impl<'a> Composer<'a> {
             .copied()
             .filter(|template| !self.memory.begins_alike(template))
             .collect();
-        let pool = if fresh.is_empty() { fitting } else { &fresh };
+        let fresh = if fresh.is_empty() { fitting } else { &fresh };
+        // A sentence that names who or what it is about shows best that something was heard.
+        let naming: Vec<&'a str> =
+            fresh.iter().copied().filter(|template| template.contains('{')).collect();
+        let pool = if naming.is_empty() || self.chance(3) { fresh } else { &naming };
         let at = self.draw.below(pool.len());
         let Some(template) = pool.get(at) else {
             return false;
@@ -141,10 +139,9 @@ impl<'a> Composer<'a> {
 
     fn fill(&self, template: &str) -> String {
         let mut text = template.to_owned();
-        for (small, large, name) in [
-            ("{who}", "{Who}", &self.who),
-            ("{topic}", "{Topic}", &self.topic),
-        ] {
+        for (small, large, name) in
+            [("{who}", "{Who}", &self.who), ("{topic}", "{Topic}", &self.topic)]
+        {
             if let Some(name) = name {
                 text = text.replace(small, name).replace(large, &capitalised(name));
             }
@@ -155,7 +152,5 @@ impl<'a> Composer<'a> {
 
 fn capitalised(name: &str) -> String {
     let mut letters = name.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -45,26 +45,16 @@ pub(super) struct Howtos {
 impl Howtos {
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, VoiceError> {
         let entries: HowtoFile = error::parse(file, text)?;
-        let (english, japanese): (Vec<_>, Vec<_>) = entries
-            .howto
-            .into_iter()
-            .map(|entry| (entry.en, entry.ja))
-            .unzip();
-        Ok(Self {
-            english: Shelf::build(file, english)?,
-            japanese: Shelf::build(file, japanese)?,
-        })
+        let (english, japanese): (Vec<_>, Vec<_>) =
+            entries.howto.into_iter().map(|entry| (entry.en, entry.ja)).unzip();
+        Ok(Self { english: Shelf::build(file, english)?, japanese: Shelf::build(file, japanese)? })
     }
 
     /// The answer that fits best: all its groups occur, and no other has more of them.
     pub(super) fn find(&self, language: Language, text: &str) -> Option<usize> {
         let shelf = self.shelf(language);
-        let found: Vec<usize> = shelf
-            .lexicon
-            .scan_all(&fold(text))
-            .iter()
-            .map(|hit| hit.list)
-            .collect();
+        let found: Vec<usize> =
+            shelf.lexicon.scan_all(&fold(text)).iter().map(|hit| hit.list).collect();
         shelf
             .groups
             .iter()
@@ -103,10 +93,6 @@ impl Shelf {
             answers.push(side.answer);
         }
         let words = words.iter().map(|(group, word)| (*group, word.as_str()));
-        Ok(Self {
-            lexicon: Lexicon::build(file, words)?,
-            groups,
-            answers,
-        })
+        Ok(Self { lexicon: Lexicon::build(file, words)?, groups, answers })
     }
 }

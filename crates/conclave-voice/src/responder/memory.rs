@@ -29,10 +29,11 @@ pub(super) struct Memory {
 
 impl Memory {
     /// The last message of the person, and what is remembered from before it.
-    pub(super) fn of<'a>(script: &Script, conversation: &'a [Message]) -> (Self, Option<&'a Message>) {
-        let last = conversation
-            .iter()
-            .rposition(|message| message.role == Role::User);
+    pub(super) fn of<'a>(
+        script: &Script,
+        conversation: &'a [Message],
+    ) -> (Self, Option<&'a Message>) {
+        let last = conversation.iter().rposition(|message| message.role == Role::User);
         let before = conversation.get(..last.unwrap_or(0)).unwrap_or_default();
         let mut memory = Self {
             exchange: 1 + before.iter().filter(|one| one.role == Role::User).count(),
@@ -41,11 +42,8 @@ impl Memory {
         for message in of_role(before, Role::Assistant) {
             memory.said.push(fold(&message.content.as_text()));
         }
-        memory.questions_running = memory
-            .said
-            .iter()
-            .take_while(|reply| is_question(reply))
-            .count();
+        memory.questions_running =
+            memory.said.iter().take_while(|reply| is_question(reply)).count();
         for message in of_role(before, Role::User) {
             memory.learn(script, &Reading::of(script, &message.content.as_text()));
         }
@@ -97,11 +95,7 @@ impl Memory {
 
 /// The messages of one side, the latest first.
 fn of_role(messages: &[Message], role: Role) -> impl Iterator<Item = &Message> {
-    messages
-        .iter()
-        .rev()
-        .filter(move |message| message.role == role)
-        .take(MESSAGES_MAX)
+    messages.iter().rev().filter(move |message| message.role == role).take(MESSAGES_MAX)
 }
 
 /// Whether a text asks something, in either language.
@@ -117,11 +111,7 @@ pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
 
 /// The longest part of a template outside its slots.
 fn longest_literal(template: &str) -> &str {
-    template
-        .split(['{', '}'])
-        .step_by(2)
-        .max_by_key(|part| part.len())
-        .unwrap_or_default()
+    template.split(['{', '}']).step_by(2).max_by_key(|part| part.len()).unwrap_or_default()
 }
 
 /// The first word of an English sentence, the first letters of a Japanese one.

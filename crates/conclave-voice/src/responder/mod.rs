@@ -32,11 +32,7 @@ use script::Script;
 
 macro_rules! file {
     ($name:literal) => {
-        include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../data/responder/",
-            $name
-        ))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/responder/", $name))
     };
 }
 

@@ -50,11 +50,19 @@ impl Reading {
             cues: cues.iter().filter_map(cue).collect(),
             feelings: feelings(script, &folded),
             topics: topics(script, &folded),
-            events: unique(script.event_words.scan(&folded).iter().map(|hit| hit.list)),
+            events: events(script, &folded),
             question: is_question(&folded),
             has_words: folded.chars().any(char::is_alphanumeric),
             foreign: is_foreign(&folded),
         }
+        .with_small_words()
+    }
+
+    /// Two small words of another language and none of this one: it is that other language.
+    fn with_small_words(mut self) -> Self {
+        let foreign = self.cues.iter().filter(|cue| **cue == Cue::Foreign).count();
+        self.foreign |= foreign >= 2 && !self.has(Cue::Native);
+        self
     }
 
     pub(super) fn has(&self, cue: Cue) -> bool {
@@ -72,9 +80,7 @@ impl Reading {
 
     /// Whether something unwelcome happened or is felt.
     pub(super) fn is_heavy(&self, script: &Script) -> bool {
-        self.events
-            .iter()
-            .any(|&at| script.events.get(at).is_some_and(|event| !event.good))
+        self.events.iter().any(|&at| script.events.get(at).is_some_and(|event| !event.good))
             || self
                 .feelings
                 .iter()
@@ -114,13 +120,21 @@ fn unique(numbers: impl Iterator<Item = usize>) -> Vec<usize> {
     seen
 }
 
+/// What happened; of two phrases that overlap, the first.
+fn events(script: &Script, folded: &str) -> Vec<usize> {
+    let mut end = 0;
+    let mut apart = script.event_words.scan(folded);
+    apart.retain(|hit| {
+        let free = hit.start >= end;
+        end = if free { hit.end } else { end };
+        free
+    });
+    unique(apart.iter().map(|hit| hit.list))
+}
+
 fn feelings(script: &Script, folded: &str) -> Vec<usize> {
     let hits = script.feeling_words.scan(folded);
-    unique(
-        hits.iter()
-            .filter(|hit| !is_denied(script.language, folded, hit))
-            .map(|hit| hit.list),
-    )
+    unique(hits.iter().filter(|hit| !is_denied(script.language, folded, hit)).map(|hit| hit.list))
 }
 
 /// "Not sad", 「悲しくない」: a feeling that is named only to be denied.
@@ -132,16 +146,34 @@ fn is_denied(language: Language, folded: &str, hit: &Hit) -> bool {
             clause.split(' ').rev().filter(|word| !word.is_empty()).take(2).any(|word| {
                 matches!(
                     word,
-                    "not" | "isn't" | "wasn't" | "aren't" | "weren't" | "never" | "don't" | "didn't"
-                        | "no" | "without"
+                    "not"
+                        | "isn't"
+                        | "wasn't"
+                        | "aren't"
+                        | "weren't"
+                        | "never"
+                        | "don't"
+                        | "didn't"
+                        | "no"
+                        | "without"
                 )
             })
         }
         Language::Japanese => {
             let after = folded.get(hit.end..).unwrap_or_default();
             const DENIALS: [&str; 12] = [
-                "くない", "くなか", "くなく", "くありま", "くはな", "ではな", "じゃな", "はな", "てな", "てはいな",
-                "ていな", "いわけじゃな",
+                "くない",
+                "くなか",
+                "くなく",
+                "くありま",
+                "くはな",
+                "ではな",
+                "じゃな",
+                "はな",
+                "てな",
+                "てはいな",
+                "ていな",
+                "いわけじゃな",
             ];
             DENIALS.iter().any(|denial| after.starts_with(denial))
         }
@@ -157,10 +189,7 @@ fn topics(script: &Script, folded: &str) -> Vec<Named> {
         // A word without a name is listed only so that no part of it is taken for another.
         if !name.is_empty() && topics.iter().all(|named| named.topic != *topic) {
             let before = folded.get(..hit.start).unwrap_or_default();
-            topics.push(Named {
-                topic: *topic,
-                name: owned_by(before, name),
-            });
+            topics.push(Named { topic: *topic, name: owned_by(before, name) });
         }
     }
     topics
@@ -178,7 +207,8 @@ fn owned_by(before: &str, name: &str) -> String {
 }
 
 fn is_question(folded: &str) -> bool {
-    const ENDINGS: [&str; 7] = ["ですか", "ますか", "でしょうか", "かな", "のか", "だろうか", "んだろう"];
+    const ENDINGS: [&str; 7] =
+        ["ですか", "ますか", "でしょうか", "かな", "のか", "だろうか", "んだろう"];
     let end = folded.trim_end_matches(['。', '.', '…', '!', ' ']);
     folded.contains('?') || ENDINGS.iter().any(|ending| end.ends_with(ending))
 }

@@ -25,11 +25,8 @@ pub(super) struct Circumstances {
 
 impl Circumstances {
     pub(super) fn new(reading: &Reading, field: &FieldState, reasons: &[Reason]) -> Self {
-        let objected = |objections: &[Reason]| {
-            objections
-                .iter()
-                .any(|objection| reasons.contains(objection))
-        };
+        let objected =
+            |objections: &[Reason]| objections.iter().any(|objection| reasons.contains(objection));
         let fuller = objected(&[Reason::TooShort, Reason::Cold, Reason::Silence]);
         Self {
             brief: !fuller && (field.word_density < 0.34 || reading.words <= 3),
@@ -173,11 +170,8 @@ fn good_news(composer: &mut Composer<'_>, reading: &Reading) {
 fn better(composer: &mut Composer<'_>, reading: &Reading) {
     let script = composer.script;
     composer.name_person(share::who(composer, reading).as_ref());
-    let event = reading
-        .events
-        .iter()
-        .filter_map(|&at| script.events.get(at))
-        .find(|event| event.good);
+    let event =
+        reading.events.iter().filter_map(|&at| script.events.get(at)).find(|event| event.good);
     composer.ask_nothing();
     if let Some(event) = event {
         composer.add(&event.reflect);

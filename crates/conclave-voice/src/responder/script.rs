@@ -55,6 +55,10 @@ cues! {
     SafeNow = safe_now,
     Personal = personal,
     Feels = feel_words,
+    /// Small words of other languages.
+    Foreign = foreign,
+    /// Small words of this language.
+    Native = native,
     Request = request,
     TaskStart = task_start,
     QuestionStart = question_start,
@@ -133,6 +137,9 @@ pub(super) struct Event {
     /// Something the person means to do.
     #[serde(default)]
     pub(super) plan: bool,
+    /// Said back after the others: it tells how something happened.
+    #[serde(default)]
+    pub(super) follows: bool,
     pub(super) reflect: Vec<String>,
     pub(super) ask: Vec<String>,
 }
@@ -198,10 +205,7 @@ impl Script {
 
     /// The feeling of this name.
     pub(super) fn feeling(&self, name: &str) -> Option<&Feeling> {
-        self.feelings
-            .iter()
-            .find(|(other, _)| other == name)
-            .map(|(_, feeling)| feeling)
+        self.feelings.iter().find(|(other, _)| other == name).map(|(_, feeling)| feeling)
     }
 
     /// What stands between two sentences.
@@ -224,10 +228,9 @@ fn check(name: &str, file: &ScriptFile) -> Result<(), VoiceError> {
         .filter_map(|(event, data)| data.feeling.as_ref().map(|feeling| (event, feeling)))
         .find(|(_, feeling)| !file.feeling.contains_key(*feeling));
     match unknown {
-        Some((event, feeling)) => Err(VoiceError::missing(
-            name,
-            format!("feeling {feeling}, which event {event} names"),
-        )),
+        Some((event, feeling)) => {
+            Err(VoiceError::missing(name, format!("feeling {feeling}, which event {event} names")))
+        }
         None => Ok(()),
     }
 }

@@ -73,28 +73,21 @@ pub(super) fn reflect<'a>(
         .take(if circumstances.brief { 1 } else { EVENTS_MAX })
         .collect();
     if let Some(&event) = told.last() {
-        return About {
-            event: Some(event),
-            several: told.len() > 1,
-            ..About::default()
-        };
+        return About { event: Some(event), several: told.len() > 1, ..About::default() };
     }
-    reflect_feeling(composer, reading)
-        .or_else(|| reflect_topic(composer, reading))
-        .unwrap_or_else(|| {
+    reflect_feeling(composer, reading).or_else(|| reflect_topic(composer, reading)).unwrap_or_else(
+        || {
             reflect_anything(composer);
             About::default()
-        })
+        },
+    )
 }
 
 /// The unwelcome events first: they are what a person comes with.
 fn in_weight_order<'a>(script: &'a Script, reading: &Reading) -> Vec<&'a Event> {
-    let mut events: Vec<&Event> = reading
-        .events
-        .iter()
-        .filter_map(|&at| script.events.get(at))
-        .collect();
-    events.sort_by_key(|event| event.good);
+    let mut events: Vec<&Event> =
+        reading.events.iter().filter_map(|&at| script.events.get(at)).collect();
+    events.sort_by_key(|event| (event.good, event.follows));
     events
 }
 
@@ -114,10 +107,7 @@ fn reflect_feeling<'a>(composer: &mut Composer<'a>, reading: &Reading) -> Option
     let feeling = felt(composer.script, reading)
         .into_iter()
         .find(|feeling| composer.add(&feeling.reflect))?;
-    Some(About {
-        feeling: Some(feeling),
-        ..About::default()
-    })
+    Some(About { feeling: Some(feeling), ..About::default() })
 }
 
 fn reflect_topic<'a>(composer: &mut Composer<'a>, reading: &Reading) -> Option<About<'a>> {
@@ -136,10 +126,7 @@ fn reflect_topic<'a>(composer: &mut Composer<'a>, reading: &Reading) -> Option<A
             (_, false) => &[],
         };
         if composer.add_first(&[&topic.reflect, general]) {
-            return Some(About {
-                topic: Some(named.topic),
-                ..About::default()
-            });
+            return Some(About { topic: Some(named.topic), ..About::default() });
         }
     }
     None
@@ -196,14 +183,15 @@ fn asks<'a>(script: &'a Script, reading: &Reading, about: About<'a>) -> Vec<&'a 
     if let Some(feeling) = about.feeling {
         pools.push(&feeling.ask);
     }
-    let topics = about
-        .topic
-        .into_iter()
-        .chain(reading.topics.iter().map(|named| named.topic));
+    let topics = about.topic.into_iter().chain(reading.topics.iter().map(|named| named.topic));
     for topic in topics.filter_map(|at| script.topics.get(at)) {
         pools.push(&topic.ask);
         if reading.is_heavy(script) {
-            pools.push(if topic.person { &script.pools.person_ask } else { &script.pools.thing_ask });
+            pools.push(if topic.person {
+                &script.pools.person_ask
+            } else {
+                &script.pools.thing_ask
+            });
         }
     }
     pools

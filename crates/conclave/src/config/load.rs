@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn unknown_keys_and_wrong_values_name_their_path() {
         for (text, expected) in [
-            ("[server]\nlisen = \"x\"", "server: unknown field `lisen`"),
-            ("[verifiers.crisis]\nwieght = 3", "verifiers.crisis: unknown field `wieght`"),
+            ("[server]\nlisen = \"x\"", "server.lisen: unknown field `lisen`"),
+            ("[verifiers.crisis]\nwieght = 3", "verifiers.crisis.wieght: unknown field `wieght`"),
             ("[server]\nlisten = \"nowhere\"", "server.listen: "),
             ("[deliberation]\nattempts_max = 9", "deliberation.attempts_max: "),
             ("[deliberation]\ncrisis_deadline_ms = 20000", "deliberation.crisis_deadline_ms: "),

@@ -8,7 +8,7 @@ mod load;
 mod secret;
 
 pub use check::{Finding, findings};
-pub use load::{ConfigError, load, parse, schema};
+pub use load::{ConfigError, load, schema};
 pub use secret::SecretRef;
 
 use schemars::JsonSchema;
@@ -116,7 +116,6 @@ impl Default for Deliberation {
 /// Levels of scrutiny.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names are the specification's own")]
 pub enum ScrutinyName {
     Normal,
     Raised,
@@ -152,7 +151,6 @@ impl Default for Policy {
 /// Modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names are the specification's own")]
 pub enum ModeName {
     Normal,
     Technical,

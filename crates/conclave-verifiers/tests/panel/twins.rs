@@ -2,18 +2,9 @@
 //!
 //! Rules were written with the `tune` half in view; the assertions are about the `held` half.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test says what it found"
-)]
-
-mod support;
-
+use crate::support::Row;
 use conclave_core::Vote;
 use conclave_verifiers::{Judge, builtin};
-use support::Row;
 
 /// What a verifier got right and wrong.
 #[derive(Default)]
@@ -98,35 +89,35 @@ fn check(name: &str, text: &str) {
 
 #[test]
 fn crisis() {
-    check("crisis", include_str!("data/crisis.jsonl"));
+    check("crisis", include_str!("../data/crisis.jsonl"));
 }
 
 #[test]
 fn higher_self() {
-    check("higher_self", include_str!("data/higher_self.jsonl"));
+    check("higher_self", include_str!("../data/higher_self.jsonl"));
 }
 
 #[test]
 fn wisdom() {
-    check("wisdom", include_str!("data/wisdom.jsonl"));
+    check("wisdom", include_str!("../data/wisdom.jsonl"));
 }
 
 #[test]
 fn shadow() {
-    check("shadow", include_str!("data/shadow.jsonl"));
+    check("shadow", include_str!("../data/shadow.jsonl"));
 }
 
 #[test]
 fn attachment() {
-    check("attachment", include_str!("data/attachment.jsonl"));
+    check("attachment", include_str!("../data/attachment.jsonl"));
 }
 
 #[test]
 fn counterfactual() {
-    check("counterfactual", include_str!("data/counterfactual.jsonl"));
+    check("counterfactual", include_str!("../data/counterfactual.jsonl"));
 }
 
 #[test]
 fn classifier() {
-    check("classifier", include_str!("data/classifier.jsonl"));
+    check("classifier", include_str!("../data/classifier.jsonl"));
 }

@@ -4,7 +4,7 @@ use conclave_core::{
     Ballot, Candidate, Category, Consensus, Message, Mode, Role, Score, Scrutiny, ToolCall,
     TurnContext, Vote, decide, intake,
 };
-use conclave_detect::Reading;
+use conclave_detect::{Detector, Reading};
 use conclave_verifiers::{Case, Judge};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -18,8 +18,6 @@ pub struct Row {
     pub split: String,
     #[serde(default)]
     pub side: String,
-    #[serde(default)]
-    pub language: String,
     pub turns: Vec<Turn>,
     pub reply: String,
     #[serde(default)]
@@ -63,7 +61,6 @@ impl Row {
             pair: 0,
             split: String::new(),
             side: String::new(),
-            language: String::new(),
             turns,
             reply,
             expect: String::new(),
@@ -88,6 +85,19 @@ impl Row {
             input.into(),
             reply,
         )
+    }
+
+    /// The case a verifier is shown, with readings as the detector gives them.
+    pub fn case_read_by(&self, detector: &Detector) -> Case {
+        let turns: Vec<_> = self
+            .turns
+            .iter()
+            .map(|turn| (Role::parse(&turn.role).unwrap_or(Role::User), turn.content.as_str()))
+            .collect();
+        let input = detector.read_conversation(&turns, Mode::Normal).last;
+        let reply = detector.read(&self.reply, Mode::Normal);
+        let context = TurnContext::default();
+        Case::new(self.conversation(), self.candidate(), context, input.into(), reply)
     }
 
     /// The conversation.

@@ -2,17 +2,14 @@
 //!
 //! Prints the share of replies withheld at the first attempt by label, facet and source.
 
-#![expect(clippy::panic, clippy::print_stdout, reason = "a test says what it found")]
-
-mod support;
-
+use crate::support::{Row, Turn, panel};
 use conclave_core::{Scrutiny, Vote};
+use conclave_detect::Detector;
 use conclave_verifiers::{Judge, builtin};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use support::{Row, Turn, panel};
 
 #[derive(Deserialize)]
 struct Line {
@@ -87,8 +84,12 @@ fn count_lines(
 fn dissenters(judges: &[Box<dyn Judge>], case: &conclave_verifiers::Case) -> Vec<String> {
     judges
         .iter()
-        .filter(|judge| judge.judge(case).is_some_and(|opinion| opinion.vote != Vote::Safe))
-        .map(|judge| judge.seat().verifier.to_string())
+        .filter_map(|judge| {
+            let opinion = judge.judge(case).filter(|opinion| opinion.vote != Vote::Safe)?;
+            let reason = opinion.reasons.first().map_or("none", |reason| reason.code());
+            let name = &judge.seat().verifier;
+            Some(format!("{name} {} {reason}", opinion.vote.as_str()))
+        })
         .collect()
 }
 
@@ -96,7 +97,7 @@ fn dissenters(judges: &[Box<dyn Judge>], case: &conclave_verifiers::Case) -> Vec
 fn show(judges: &[Box<dyn Judge>], case: &conclave_verifiers::Case, group: &str) {
     println!(
         "[{group}] {}\n   P: {}\n   R: {}",
-        support::objections(judges, case),
+        crate::support::objections(judges, case),
         tail(&case.last_user_text().replace('\n', " ")),
         head(&case.candidate.text.replace('\n', " "))
     );
@@ -120,6 +121,7 @@ fn real_replies() {
     let split = std::env::var("CONCLAVE_SPLIT").unwrap_or_else(|_| "dev".into());
     let wanted = std::env::var("CONCLAVE_SHOW").unwrap_or_default();
     let judges = builtin().unwrap_or_else(|error| panic!("{error}"));
+    let detector = Detector::builtin().unwrap_or_else(|error| panic!("{error}"));
     let mut unpack = Command::new("gzip")
         .arg("-dc")
         .arg(format!("{folder}/{split}.jsonl.gz"))
@@ -136,7 +138,7 @@ fn real_replies() {
             continue;
         }
         let (row, _, groups) = row(line);
-        let case = row.case();
+        let case = row.case_read_by(&detector);
         let withheld = !panel(&judges, &case, Scrutiny::Normal).delivers();
         add(&mut counts, &groups, withheld, &dissenters(&judges, &case));
         count_lines(&mut lines, &judges, &case, groups[0].starts_with("harmful"));

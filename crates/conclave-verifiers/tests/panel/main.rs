@@ -1,0 +1,15 @@
+//! The verifiers as a panel, on labelled cases, ordinary replies and real ones.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test says what it found and stops where its premises fail"
+)]
+
+mod datasets;
+mod latency;
+mod ordinary;
+mod support;
+mod twins;
