@@ -105,7 +105,7 @@ impl Board {
     /// What a count of single decisions was counted among.
     fn scope(&self, part: u64, looked_at: u64) -> String {
         if looked_at < u64::from(LATEST_MAX) {
-            format!("{} of them", share(part, looked_at))
+            format!("{} of decisions", share(part, looked_at))
         } else {
             format!("among the latest {}", count(looked_at))
         }

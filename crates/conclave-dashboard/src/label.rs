@@ -53,8 +53,6 @@ pub(crate) enum Shape {
     Cross,
     /// A dash.
     Dash,
-    /// An eye.
-    Eye,
 }
 
 /// A word with its shape.

@@ -25,7 +25,8 @@ pub(crate) enum Here {
 /// What the frame says about the visitor.
 pub(crate) struct SignedIn {
     pub(crate) name: Text,
-    pub(crate) role: &'static str,
+    /// Said where the name does not say it already.
+    pub(crate) role: Option<&'static str>,
     pub(crate) token: String,
 }
 
@@ -47,7 +48,7 @@ impl Frame {
     pub(crate) fn of(dashboard: &Dashboard, visitor: &Visitor, here: Here, title: &str) -> Self {
         let signed_in = SignedIn {
             name: Text::short(&visitor.account.name),
-            role: role(visitor.account.role),
+            role: Some(role(visitor.account.role)).filter(|role| *role != visitor.account.name),
             token: dashboard.forms().token(&visitor.session),
         };
         Self { title: title.into(), here, signed_in: Some(signed_in), links: &LINKS }

@@ -1,7 +1,7 @@
 //! Decisions as lines of a table.
 
 use crate::figure::{self, Moment};
-use crate::label::Badge;
+use crate::label::{Badge, outcome_word};
 use crate::text::Text;
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -53,10 +53,10 @@ impl Row {
             moment: Moment::at(row.timestamp_ms),
             outcome: Badge::outcome(&row.outcome),
             crisis: row.crisis.then(Badge::crisis),
-            action: Text::short(&row.action),
+            action: Text::short(&outcome_word(&row.action)),
             score: row.safety_score.map(figure::score),
             attempts: row.attempts,
-            scrutiny: Text::short(&row.scrutiny),
+            scrutiny: Text::short(&outcome_word(&row.scrutiny)),
             model: Text::short(&row.model),
             latency: figure::duration(row.latency_ms.into()),
         }

@@ -1,6 +1,6 @@
 //! Why a text was read as it was: for people, auditors and `explain`.
 
-use crate::combine::Scores;
+use crate::combine::{Scores, Seen};
 use crate::detector::FRAME_RELAXATION;
 use crate::sight::Sight;
 use crate::{Reading, Signal};
@@ -26,7 +26,7 @@ pub struct Contribution {
     pub signal: Signal,
     /// The words that were seen, as they stand in the original.
     pub quote: String,
-    /// By how much the score would be lower without it.
+    /// By how much it raised the score; 0 for words that a stronger signal had counted already.
     pub part: f32,
 }
 
@@ -151,22 +151,31 @@ fn threshold_steps(reading: &Reading) -> Vec<ThresholdStep> {
     steps
 }
 
-/// What each signal gave: how much lower the score would be without it.
+/// What each signal gave: how much it raised its score when signals are taken in order of weight, so
+/// that the parts add up to the score, and words that were already counted add nothing.
 fn contributions(sight: &Sight, reading: &Reading, original: &[char]) -> Vec<Contribution> {
-    (0..sight.seen.len())
-        .map(|at| {
-            let mut others = sight.seen.clone();
-            let signal = others.remove(at).signal;
-            let without = Scores::of(&others);
-            let (score, part) = match signal.category {
-                category if category.is_crisis() => ("crisis", reading.crisis.get() - without.crisis.get()),
-                category if category.is_injection() => {
-                    ("injection", reading.injection.get() - without.injection.get())
-                }
-                _ => ("harm", reading.harm.get() - without.harm.get()),
-            };
-            let quote = original.get(signal.start..signal.end).unwrap_or_default().iter().collect();
-            Contribution { score: score.into(), signal, quote, part }
-        })
-        .collect()
+    let mut order: Vec<&Seen> = sight.seen.iter().collect();
+    order.sort_by(|a, b| b.signal.weight.get().total_cmp(&a.signal.weight.get()));
+    let factor = reading.harm.get() / reading.harm_unamplified.get().max(f32::MIN_POSITIVE);
+    let mut taken: Vec<Seen> = Vec::with_capacity(order.len());
+    let mut before = Scores::default();
+    let mut parts = Vec::with_capacity(order.len());
+    for seen in order {
+        taken.push(seen.clone());
+        let after = Scores::of(&taken);
+        let category = seen.signal.category;
+        let (score, part) = if category.is_crisis() {
+            ("crisis", after.crisis.get() - before.crisis.get())
+        } else if category.is_injection() {
+            ("injection", after.injection.get() - before.injection.get())
+        } else {
+            let raised = after.harm_unamplified.get() - before.harm_unamplified.get();
+            ("harm", raised * factor)
+        };
+        let signal = seen.signal.clone();
+        let quote = original.get(signal.start..signal.end).unwrap_or_default().iter().collect();
+        parts.push(Contribution { score: score.into(), signal, quote, part });
+        before = after;
+    }
+    parts
 }

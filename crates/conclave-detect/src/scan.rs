@@ -41,7 +41,7 @@ impl Scan {
     /// Scans a folded text.
     pub(crate) fn new(book: &Book, text: &str) -> Self {
         let steps = Steps::of(text);
-        let mut occurrences = steps.starts(book, text.len());
+        let mut occurrences = steps.edges(book, text.len());
         for found in book.automaton.find_overlapping_iter(text) {
             let atom = &book.atoms[found.pattern().as_usize()];
             if stands_alone(text, found.start(), found.end(), atom) {
@@ -55,13 +55,14 @@ impl Scan {
                 }));
             }
         }
+        occurrences.sort_unstable_by_key(|one| (one.concept, one.start, one.end));
         let mut scan = Self {
             occurrences,
             index: vec![0; book.concepts + 1],
             units: steps.units,
             quotes: quotes(text),
         };
-        scan.arrange();
+        scan.number();
         scan
     }
 
@@ -104,11 +105,11 @@ impl Scan {
             let fills = occurrence.start == start && occurrence.end == end;
             !inside || (inner && fills)
         });
-        self.arrange();
+        self.number();
     }
 
-    fn arrange(&mut self) {
-        self.occurrences.sort_unstable_by_key(|o| (o.concept, o.start, o.end));
+    /// Notes where each concept's occurrences begin; they must be in order.
+    fn number(&mut self) {
         self.index.fill(0);
         for occurrence in &self.occurrences {
             self.index[usize::from(occurrence.concept) + 1] += 1;
@@ -181,18 +182,28 @@ impl Steps {
         self.list.get(after.saturating_sub(1)).map_or(0, |&(_, step)| step)
     }
 
-    /// The starts of sentences, in a list with room for what a text of this many bytes will hold.
-    fn starts(&self, book: &Book, bytes: usize) -> Vec<Occurrence> {
+    /// The edges of sentences, in a list with room for what a text of this many bytes will hold.
+    fn edges(&self, book: &Book, bytes: usize) -> Vec<Occurrence> {
         let mut occurrences = Vec::with_capacity(64 + bytes / 2);
         for &at in &self.sentences {
             let (start, from) = self.list[at as usize];
-            let (end, to) = (start, from);
-            occurrences.extend(
-                book.starts.iter().map(|&concept| Occurrence { concept, from, to, start, end }),
-            );
+            occurrences.extend(edge(&book.starts, start, from));
+        }
+        let afters = self.sentences.iter().skip(1).map(|&at| at as usize);
+        for after in afters.chain(std::iter::once(self.list.len())) {
+            if let Some(&(_, last)) = after.checked_sub(1).and_then(|at| self.list.get(at)) {
+                let byte = self.list.get(after).map_or(narrow(bytes), |&(start, _)| start);
+                occurrences.extend(edge(&book.ends, byte, last + 1));
+            }
         }
         occurrences
     }
+}
+
+/// An occurrence without extent.
+fn edge(concepts: &[ConceptId], byte: u32, step: u32) -> impl Iterator<Item = Occurrence> + '_ {
+    let (from, to, start, end) = (step, step, byte, byte);
+    concepts.iter().map(move |&concept| Occurrence { concept, from, to, start, end })
 }
 
 /// Whether the sentence ends here: a full stop inside `3.5` or `example.com` does not end it.

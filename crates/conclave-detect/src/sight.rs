@@ -118,9 +118,9 @@ impl Sight {
             None => rule.source.clone(),
         };
         for &category in &rule.categories {
-            let known = disguise.is_some()
+            let plain = disguise.is_some()
                 && self.seen[..before].iter().any(|one| one.signal.source == rule.source);
-            if !known {
+            if !plain && !self.widen(&source, category, start, end) {
                 let kind = disguise.map_or(SignalKind::Pattern, |_| SignalKind::Disguise);
                 let signal = Signal {
                     kind,
@@ -133,6 +133,21 @@ impl Sight {
                 self.seen.push(Seen { signal, howto: hit.howto });
             }
         }
+    }
+
+    /// Widens the signal of the same rule at the same words, if there is one.
+    fn widen(&mut self, source: &str, category: Category, start: usize, end: usize) -> bool {
+        let same = |one: &&mut Seen| {
+            let signal = &one.signal;
+            signal.source == source
+                && signal.category == category
+                && signal.start < end
+                && start < signal.end
+        };
+        let Some(one) = self.seen.iter_mut().find(same) else { return false };
+        one.signal.start = one.signal.start.min(start);
+        one.signal.end = one.signal.end.max(end);
+        true
     }
 
     /// Hidden letters are a small sign of an attempt to smuggle, whatever they say.

@@ -11,7 +11,7 @@ use crate::preflight::{self, Examination, Stop, is_crisis};
 use crate::pseudonym::{seed_of, subject_of};
 use crate::turn::Turn;
 use conclave_core::{
-    Action, Candidate, Deliberation, FinishReason, GenerationFailure, Limits, MicroUsd, Outcome,
+    Action, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure, Limits, MicroUsd, Outcome,
     Reason, Step, Usage, Verdict, Withheld,
 };
 use conclave_verifiers::Case;
@@ -105,7 +105,7 @@ impl Engine {
             Some(subject) => self.acquaintances.is_newcomer(subject).await,
             None => false,
         };
-        preflight::examine(&self.detector, &self.settings, turn, newcomer)
+        preflight::examine(&self.instinct, &self.detector, &self.settings, turn, newcomer)
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
@@ -293,7 +293,7 @@ impl Engine {
             model: turn.model.clone(),
             scrutiny: examined.scrutiny,
             bars: self.settings.bars(examined.scrutiny),
-            directive: directive_of(&examined),
+            directive: self.directive_of(&examined, &choices),
             guards: vec!["interpretation", "panel"],
             model_time: choices.iter().map(|choice| choice.model_time).max().unwrap_or_default(),
             input: examined.input,
@@ -306,6 +306,18 @@ impl Engine {
         });
         let (leaf_hash, delivery) = self.record(turn, &decision).await?;
         Ok(Reply { decision, leaf_hash, delivery })
+    }
+}
+
+impl Engine {
+    /// What a refusal rests on: the directive of the input's category, or of the first veto's reason.
+    fn directive_of(&self, examined: &Examination, choices: &[Choice]) -> Option<DirectiveId> {
+        if let Some(Stop::Harmful { directive, .. }) = examined.stop {
+            return Some(directive);
+        }
+        let panels = choices.iter().flat_map(|choice| &choice.attempts).flat_map(|a| &a.panels);
+        let vetoes = panels.flat_map(|panel| &panel.ballots).filter(|ballot| ballot.is_veto());
+        vetoes.flat_map(|ballot| &ballot.reasons).find_map(|r| self.instinct.for_reason(*r))
     }
 }
 
@@ -371,13 +383,6 @@ fn action_of(outcome: Outcome, examined: &Examination, choices: &[Choice]) -> Ac
         _ if escalated => Action::Escalate,
         Outcome::Exhausted => Action::Regenerate,
         _ => Action::Block,
-    }
-}
-
-fn directive_of(examined: &Examination) -> Option<conclave_core::DirectiveId> {
-    match examined.stop {
-        Some(Stop::Harmful { directive, .. }) => directive,
-        _ => None,
     }
 }
 

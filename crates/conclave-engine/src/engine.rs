@@ -6,12 +6,15 @@ use crate::ports::{Archive, Clock, Entropy, Ledger, ModelDirectory};
 use crate::settings::Settings;
 use conclave_core::AuditId;
 use conclave_detect::Detector;
+use conclave_instinct::Instinct;
 use conclave_voice::{Field, Resources, Voices};
 use std::sync::Arc;
 
 /// Everything a turn needs. Immutable: a reload builds a new one beside it.
 #[derive(Clone)]
 pub struct Engine {
+    /// The frozen directives every refusal rests on.
+    pub instinct: Arc<Instinct>,
     /// Reads texts.
     pub detector: Arc<Detector>,
     /// Senses how a reply should be shaped.

@@ -6,6 +6,7 @@ use crate::settings::Settings;
 use crate::turn::{Turn, last_of};
 use conclave_core::{Category, DirectiveId, Mode, Role, Score, Scrutiny, Sensitivity};
 use conclave_detect::{Detector, Reading};
+use conclave_instinct::Instinct;
 use std::sync::Arc;
 
 /// What the input came to.
@@ -20,13 +21,14 @@ pub(crate) struct Examination {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The input asks for harm.
-    Harmful { category: Option<Category>, directive: Option<DirectiveId> },
+    Harmful { category: Option<Category>, directive: DirectiveId },
     /// A person in crisis asks for means: the system itself answers.
     CrisisWithMeans,
 }
 
 /// Reads the input and decides whether, and how strictly, the turn goes on.
 pub(crate) fn examine(
+    instinct: &Instinct,
     detector: &Detector,
     settings: &Settings,
     turn: &Turn,
@@ -34,7 +36,7 @@ pub(crate) fn examine(
 ) -> Examination {
     let input = read_input(detector, turn);
     let scrutiny = scrutiny(settings, turn, &input, newcomer);
-    let stop = stop(settings, &input);
+    let stop = stop(instinct, settings, &input);
     Examination { input: Arc::new(input), scrutiny, stop }
 }
 
@@ -74,18 +76,25 @@ fn scrutiny(settings: &Settings, turn: &Turn, input: &Reading, newcomer: bool) -
     asked.max(settings.scrutiny_min)
 }
 
-fn stop(settings: &Settings, input: &Reading) -> Option<Stop> {
+fn stop(instinct: &Instinct, settings: &Settings, input: &Reading) -> Option<Stop> {
     if input.is_harmful() {
         if input.is_crisis() {
             return Some(Stop::CrisisWithMeans);
         }
-        return Some(Stop::Harmful { category: input.gravest(), directive: None });
+        let category = input.gravest();
+        let directive = category.map_or(FIRST, |category| instinct.for_category(category));
+        return Some(Stop::Harmful { category, directive });
     }
     // Crisis wins contact over everything else that could stop a turn.
     let refuse_injection = settings.block_injection && input.is_injection() && !input.is_crisis();
-    refuse_injection
-        .then_some(Stop::Harmful { category: Some(Category::Injection), directive: None })
+    refuse_injection.then(|| Stop::Harmful {
+        category: Some(Category::Injection),
+        directive: instinct.for_category(Category::Injection),
+    })
 }
+
+/// The core that every other directive serves.
+const FIRST: DirectiveId = DirectiveId(1);
 
 /// What a decision remembers of a score.
 pub(crate) fn is_crisis(score: Score) -> bool {

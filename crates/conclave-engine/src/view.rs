@@ -23,6 +23,7 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         "crisis": stored.public("crisis").and_then(Value::as_bool),
         "scrutiny": stored.text("scrutiny"),
         "mode": stored.text("mode"),
+        "directive": stored.public("directive").and_then(Value::as_u64).map(|n| format!("D{n:03}")),
         "model": stored.text("model"),
         "latency_ms": stored.number("latency_ms"),
         "cost_microusd": stored.number("cost"),

@@ -53,6 +53,7 @@ fn jury() -> Vec<Arc<dyn Verifier>> {
 fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
     let ledger = Arc::new(MemoryLedger::default());
     let engine = Engine {
+        instinct: Arc::new(conclave_instinct::Instinct::builtin().unwrap()),
         detector: Arc::new(conclave_detect::Detector::builtin().unwrap()),
         field: Arc::new(conclave_voice::Field::builtin().unwrap()),
         voices: Arc::new(conclave_voice::Voices::builtin().unwrap()),

@@ -206,14 +206,6 @@ fn paced(dir: &Path, text_bytes: usize, runtime: &tokio::runtime::Runtime) -> Ou
         Outcome::Ok(())
     })?;
     store.settle(Duration::from_secs(60))?;
-    for entry in std::fs::read_dir("/proc/self/task")? {
-        let path = entry?.path();
-        let stat = std::fs::read_to_string(path.join("stat"))?;
-        let sched = std::fs::read_to_string(path.join("schedstat"))?;
-        let (name, rest) = stat.rsplit_once(')').unwrap();
-        let v: Vec<&str> = rest.split_whitespace().collect();
-        println!("{name} utime {} stime {} sched {}", v[11], v[12], sched.trim());
-    }
     let (stats, cpu_us) = (store.stats(), (cpu_ms() - cpu) * 1_000 / (turns * 2));
     println!("500 turns/s: {cpu_us} us an entry, {} syncs, {} batches", stats.syncs, stats.batches);
     Ok(())

@@ -62,6 +62,9 @@ pub enum StoreError {
     /// A key that cannot be made or found.
     #[error("{0}")]
     Key(String),
+    /// The database has not taken everything yet.
+    #[error("not everything is in the database yet: {0}")]
+    Unsettled(String),
     /// A thread could not be started.
     #[error("cannot start the {name} thread: {source}")]
     Thread {

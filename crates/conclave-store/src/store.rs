@@ -147,7 +147,7 @@ impl Store {
     pub fn settle(&self, patience: Duration) -> Result<(), StoreError> {
         let pushed = self.ledger.intake.hurry();
         let settled = self.ledger.progress.wait_drained(pushed, patience);
-        settled.map_err(StoreError::Key)
+        settled.map_err(StoreError::Unsettled)
     }
 
     /// Writes and drains everything that was accepted, ends the threads and gives the directory

@@ -61,10 +61,10 @@ fn excused(case: &Case, acts: &Acts) -> bool {
 }
 
 fn said(case: &Case, acts: &Acts) -> Option<Objection> {
-    let harm = case.reply.harm.hundredths();
+    let harm = content::moderated(case, acts, case.reply.harm.hundredths());
     let slack = if case.input.is_harmful() { 0 } else { HARMLESS_QUESTION };
     let under = harm < case.reply.threshold.hundredths().saturating_add(slack);
-    if (under && !case.reply.floor) || excused(case, acts) {
+    if under || excused(case, acts) {
         return None;
     }
     let rules = sources(case);

@@ -48,6 +48,9 @@ impl Judge for HigherSelf {
             objections.extend(lectures(&acts));
             objections.extend(makes_light(&acts));
         }
+        if acts.passes_over() {
+            objections.push(Objection::concern(Reason::Cold, 75, Vec::new()));
+        }
         Some(opinion(objections, SAFE))
     }
 }

@@ -76,12 +76,16 @@ fn claims(acts: &Acts) -> Vec<Objection> {
     .into_iter()
     .filter_map(|(act, reason)| {
         let strength = acts.tempered(act);
-        let raised = if asked && strength >= 40 { strength.max(75) } else { strength };
+        let clear = strength >= 60 || acts.sentences(act) >= 2 || acts.shape.size < SHORT_ANSWER;
+        let raised = if asked && strength >= 40 && clear { strength.max(75) } else { strength };
         let kept = if honest { raised.saturating_sub(45) } else { raised };
         (kept >= 50).then(|| Objection::graded(reason, kept, acts.rules(act)))
     })
     .collect()
 }
+
+/// Letters of an answer that is about itself when it speaks of itself at all.
+const SHORT_ANSWER: usize = 220;
 
 /// Praise and confirmation feed a belief that may be part of an illness; without such a belief they
 /// are at most too much.

@@ -25,7 +25,7 @@ pub enum VoiceError {
 
 impl VoiceError {
     /// A file that does not parse.
-    pub(crate) fn malformed(file: &str, error: impl ToString) -> Self {
+    pub(crate) fn malformed(file: &str, error: &impl ToString) -> Self {
         Self::Malformed { file: file.to_owned(), message: error.to_string() }
     }
 
@@ -40,5 +40,5 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(
     file: &str,
     text: &str,
 ) -> Result<T, VoiceError> {
-    toml::from_str(text).map_err(|error| VoiceError::malformed(file, error))
+    toml::from_str(text).map_err(|error| VoiceError::malformed(file, &error))
 }

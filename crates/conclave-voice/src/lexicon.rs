@@ -43,10 +43,10 @@ impl Lexicon {
             .map(|(list, word)| (Word::new(list, word), fold(word.trim_end_matches('*'))))
             .unzip();
         if patterns.iter().any(String::is_empty) {
-            return Err(VoiceError::malformed(file, "an empty word"));
+            return Err(VoiceError::malformed(file, &"an empty word"));
         }
         let automaton =
-            AhoCorasick::new(&patterns).map_err(|error| VoiceError::malformed(file, error))?;
+            AhoCorasick::new(&patterns).map_err(|error| VoiceError::malformed(file, &error))?;
         Ok(Self { automaton, words })
     }
 

@@ -9,9 +9,11 @@ use conclave_engine::{
     Acquaintances, Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Panel, Settings, Verifier,
 };
 use conclave_gateway::{GatewayLimits, Manners};
+use conclave_instinct::{Instinct, PinnedKey};
 use conclave_models::{Builtin, Entry, Models, OpenAiCompatible, ProviderConfig};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +39,13 @@ pub struct Ground {
 /// # Errors
 /// When a secret cannot be had, a provider's address is refused, or data files are broken.
 pub fn engine(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
+    let instinct = instinct(config)?;
+    let settings = Settings {
+        directives: instinct.digest(),
+        ..settings(config, ground.pseudonym_key)
+    };
     Ok(Engine {
+        instinct: Arc::new(instinct),
         detector: Arc::new(conclave_detect::Detector::builtin().context("pattern files")?),
         field: Arc::new(conclave_voice::Field::builtin().context("field files")?),
         voices: Arc::new(conclave_voice::Voices::builtin().context("persona files")?),
@@ -49,8 +57,26 @@ pub fn engine(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         acquaintances: ground.acquaintances.clone(),
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
-        settings: Arc::new(settings(config, ground.pseudonym_key)),
+        settings: Arc::new(settings),
     })
+}
+
+/// The directives in force: the set compiled in, or the organisation's own; either way signed by the
+/// key this program was built with.
+///
+/// # Errors
+/// When one byte differs from what was signed.
+pub fn instinct(config: &Config) -> anyhow::Result<Instinct> {
+    let Some(file) = &config.directives.file else {
+        return Instinct::builtin().context("the directives compiled into this program");
+    };
+    let read = |path: &Path| {
+        std::fs::read(path).with_context(|| format!("the directives in {}", path.display()))
+    };
+    let signature = read(&file.with_extension("sig"))?;
+    let signature = String::from_utf8_lossy(&signature).into_owned();
+    Instinct::verify(&read(file)?, &signature, &PinnedKey::compiled_in()?)
+        .with_context(|| format!("the directives in {}", file.display()))
 }
 
 /// How the gateway answers.

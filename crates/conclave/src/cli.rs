@@ -32,6 +32,9 @@ pub enum Command {
     /// Make, list and revoke API keys; works while the gateway runs.
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// The frozen directives: list them, verify their signature, sign a set of your own.
+    #[command(subcommand)]
+    Directives(DirectivesCommand),
     /// Check a configuration file, or print its JSON Schema.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -161,6 +164,32 @@ pub enum RoleName {
     Auditor,
     /// Everything.
     Owner,
+}
+
+/// `conclave directives`
+#[derive(Debug, Subcommand)]
+pub enum DirectivesCommand {
+    /// Print every directive in force.
+    List {
+        /// en or ja.
+        #[arg(long, default_value = "en")]
+        language: String,
+    },
+    /// Say whether a set is whole and signed by the key this program was built with.
+    Verify {
+        /// A set of your own, its signature beside it as `.sig`; without one, the set compiled in.
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Sign a set of your own; prints the public key to build with.
+    Sign {
+        /// The set.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// A file with the 32-byte private seed, as 64 hexadecimal digits; never commit it.
+        #[arg(long, value_name = "FILE")]
+        seed: PathBuf,
+    },
 }
 
 /// `conclave config`

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(args, cli.json),
         Command::Ledger(command) => commands::ledger::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
+        Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),
     };
     match result {

@@ -114,6 +114,11 @@ impl Panel {
 }
 
 impl Ballot {
+    /// Whether nothing was said beside the vote.
+    pub(crate) const fn is_mute(&self) -> bool {
+        self.reasons.is_empty() && self.reasoning.is_empty() && self.patterns.is_empty()
+    }
+
     fn of(ballot: &seen::Ballot, ink: &mut Ink) -> Self {
         Self {
             verifier: ink.short(&title(&ballot.agent)),

@@ -127,16 +127,23 @@ fn language(tag: &str) -> &str {
 }
 
 /// Who shaped the reply, strongest first.
-pub(super) fn influences(mut all: Vec<Contribution>, ink: &mut Ink) -> Vec<Portion> {
+pub(super) fn influences(mut all: Vec<Contribution>, state: &Json, ink: &mut Ink) -> Vec<Portion> {
     all.sort_by(|one, two| two.influence.total_cmp(&one.influence));
     let strongest = all.first().map_or(1.0, |first| first.influence).max(1e-9);
     let portion = |one: Contribution, ink: &mut Ink| Portion {
         name: ink.short(&title(&one.name)),
-        note: ink.short(&one.reasoning),
+        note: ink.short(&layer_of(&one.name, state).unwrap_or(one.reasoning)),
         value: score(one.influence),
         gauge: Gauge::of(one.influence / strongest),
     };
     all.into_iter().map(|one| portion(one, ink)).collect()
+}
+
+/// The layer a sensor belongs to, where it was a sensor.
+fn layer_of(name: &str, state: &Json) -> Option<String> {
+    let sensors = state["sensors"].as_array()?;
+    let sensor = sensors.iter().find(|sensor| sensor["name"] == name)?;
+    Some(format!("{} layer", sensor["layer"].as_str()?))
 }
 
 /// The state of the field: elements, then temper.
@@ -198,8 +205,14 @@ mod tests {
             influence,
             reasoning: "sensed".into(),
         };
-        let sorted = influences(vec![one("shadow", 0.2), one("wisdom", 0.5)], &mut Ink::new());
+        let state = json!({"sensors": [{"name": "wisdom", "layer": "underground"}]});
+        let all = vec![one("shadow", 0.2), one("wisdom", 0.5)];
+        let sorted = influences(all, &state, &mut Ink::new());
         assert_eq!(sorted[0].name.to_string(), "Wisdom");
-        assert_eq!(sorted[1].value, "0.20");
+        assert_eq!(sorted[0].note.to_string(), "underground layer");
+        assert_eq!(
+            (sorted[1].value.as_str(), sorted[1].note.to_string()),
+            ("0.20", "sensed".into())
+        );
     }
 }

@@ -86,7 +86,7 @@ impl Sheet {
             scores: input::scores(&seen.input),
             reading: Reading::of(&seen.reading, ink),
             influences: if words {
-                input::influences(told.contributing_agents, ink)
+                input::influences(told.contributing_agents, &seen.field_state, ink)
             } else {
                 vec![]
             },

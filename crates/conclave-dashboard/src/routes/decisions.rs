@@ -4,7 +4,7 @@
 
 use crate::dashboard::Dashboard;
 use crate::figure::{Moment, count};
-use crate::label::{actions, outcome_word, outcomes};
+use crate::label::{Badge, actions, outcome_meaning, outcome_word, outcomes};
 use crate::page::{Frame, Here, Trouble, archive_trouble, page};
 use crate::rows::Rows;
 use crate::visitor::Visitor;

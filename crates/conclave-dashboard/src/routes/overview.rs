@@ -4,7 +4,7 @@ use crate::board::{Board, Figures};
 use crate::chart::{Gauge, HourChart};
 use crate::dashboard::Dashboard;
 use crate::figure::count;
-use crate::label::{Badge, outcome_meaning, outcomes};
+use crate::label::{Badge, outcomes};
 use crate::page::{Frame, Here, page};
 use crate::rows::Rows;
 use crate::visitor::Visitor;
@@ -20,7 +20,6 @@ const LATEST_SHOWN: usize = 8;
 struct Ending {
     name: &'static str,
     badge: Badge,
-    meaning: &'static str,
     count: String,
     gauge: Gauge,
 }
@@ -73,7 +72,6 @@ fn endings(board: &Board) -> Vec<Ending> {
         let badge = Badge::outcome(name);
         Ending {
             name,
-            meaning: outcome_meaning(name),
             count: count(times),
             gauge: Gauge::part(times, whole).toned(badge.tone()),
             badge,

@@ -18,6 +18,8 @@ pub(crate) type ConceptId = u16;
 
 /// The built-in concept that stands at the start of each sentence.
 const START: ConceptId = 0;
+/// The built-in concept that stands at the end of each sentence.
+const END: ConceptId = 1;
 
 /// Everything the files say, ready for use.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(crate) struct Book {
     pub(crate) concepts: usize,
     /// What the start of a sentence counts as.
     pub(crate) starts: Box<[ConceptId]>,
+    /// What the end of a sentence counts as.
+    pub(crate) ends: Box<[ConceptId]>,
     pub(crate) masks: Vec<(ConceptId, String)>,
     pub(crate) frames: Vec<(ConceptId, Frame)>,
     pub(crate) roles: Vec<(ConceptId, Role)>,
@@ -162,8 +166,8 @@ struct Compiler {
 impl Default for Compiler {
     fn default() -> Self {
         Self {
-            ids: HashMap::from([("@start".to_owned(), START)]),
-            parents: vec![BTreeSet::new()],
+            ids: HashMap::from([("@start".to_owned(), START), ("@end".to_owned(), END)]),
+            parents: vec![BTreeSet::new(); 2],
             words: Vec::new(),
             used: BTreeSet::new(),
             masks: Vec::new(),
@@ -276,8 +280,8 @@ impl Compiler {
 
     /// The concepts a name stands for: one, or with `.*` all forms of a verb.
     fn lookup(&self, language: &str, name: &str) -> Result<Vec<ConceptId>, String> {
-        if name == "@start" {
-            return Ok(vec![START]);
+        if let Some(&edge) = self.ids.get(name).filter(|_| name.starts_with('@')) {
+            return Ok(vec![edge]);
         }
         let (stem, forms): (&str, &[&str]) = match name.strip_suffix(".*") {
             Some(stem) => (stem, &["", ".s", ".ing", ".ed"]),
@@ -457,6 +461,7 @@ impl Compiler {
             atoms,
             concepts: self.parents.len(),
             starts: reach[usize::from(START)].clone(),
+            ends: reach[usize::from(END)].clone(),
             masks: self.masks,
             frames: self.frames,
             roles: self.roles,

@@ -115,7 +115,7 @@ impl<T> Several<T> {
 }
 
 /// A rule or a reading: where concepts must stand to each other, and what that means. A slot is
-/// `concept`, `one|other` or `@start` (the beginning of a sentence).
+/// `concept`, `one|other`, `@start` or `@end` (the edges of a sentence).
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ItemSpec {

@@ -18,6 +18,7 @@ pub(crate) fn own_fields(reply: &Reply) -> Value {
         "attempts": decision.attempts(),
         "categories": categories,
         "scrutiny": decision.scrutiny.as_str(),
+        "directive": decision.directive.map(|directive| directive.to_string()),
         "leaf_hash": hex::encode(reply.leaf_hash),
         "cost_usd": decision.cost.dollars(),
     })

@@ -92,7 +92,7 @@ impl BookRing {
 
     /// Looks into the database because of an unknown key, unless somebody just did.
     fn look_again(&self) {
-        let Ok(mut source) = self.source.try_lock() else { return };
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if source.looked.is_some_and(|looked| now - looked < LOOK_PAUSE) {
             return;
@@ -116,17 +116,17 @@ impl BookRing {
             let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
             keys.iter().map(|(digest, held)| (*digest, Arc::clone(held))).collect()
         };
-        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let tx = source.conn.transaction()?;
         for (digest, held) in keys {
             let used_ms = held.used_ms.load(Ordering::Relaxed);
             if used_ms > held.written_ms.load(Ordering::Relaxed) {
                 let sql = "UPDATE api_key SET last_used_ms = ?2 WHERE digest = ?1";
-                let mut update = source.conn.prepare_cached(sql)?;
-                update.execute(params![digest, used_ms.cast_signed()])?;
+                tx.prepare_cached(sql)?.execute(params![digest, used_ms.cast_signed()])?;
                 held.written_ms.store(used_ms, Ordering::Relaxed);
             }
         }
-        Ok(())
+        tx.commit()
     }
 }
 

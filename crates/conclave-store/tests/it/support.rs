@@ -192,6 +192,13 @@ pub fn settle(store: &Store) {
     store.settle(Duration::from_secs(20)).unwrap();
 }
 
+/// Waits until the store says why it cannot settle, in these words.
+pub fn unsettled(store: &Store, why: &str) {
+    let says = || store.settle(Duration::from_millis(100)).unwrap_err().to_string();
+    let heard = (0..200).map(|_| says()).find(|sentence| sentence.contains(why));
+    assert!(heard.is_some(), "never said: {why}");
+}
+
 pub fn check(dir: &Path) -> Report {
     inspect(dir, Inspection::default()).unwrap()
 }

@@ -74,6 +74,9 @@ pub struct Rule {
     pub reach: usize,
     /// In which ways of speaking it still counts.
     pub keep: Modes,
+    /// Whether it is for languages that are not read in full: its words may mean something else in
+    /// those that are.
+    pub foreign: bool,
 }
 
 /// Every rule of every language.
@@ -86,11 +89,14 @@ pub struct Lexicon {
 }
 
 const WEIGHT_DEFAULT: u8 = 80;
+/// How the names of rules for languages that are not read in full begin.
+const FOREIGN: &str = "more/";
 const REACH_DEFAULT: u8 = 3;
 
-const BUILTIN: [(&str, &str); 2] = [
+const BUILTIN: [(&str, &str); 3] = [
     ("en.toml", include_str!("../../../../data/verifiers/en.toml")),
     ("ja.toml", include_str!("../../../../data/verifiers/ja.toml")),
+    ("more.toml", include_str!("../../../../data/verifiers/more.toml")),
 ];
 
 impl Lexicon {
@@ -153,6 +159,7 @@ impl Lexicon {
             weight: raw.weight.unwrap_or(WEIGHT_DEFAULT).min(100),
             reach: usize::from(raw.reach.unwrap_or(REACH_DEFAULT)),
             keep: Modes::parse(&raw.keep)?,
+            foreign: id.starts_with(FOREIGN),
         });
         Ok(())
     }

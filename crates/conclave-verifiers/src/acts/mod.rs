@@ -110,6 +110,27 @@ impl Acts {
         }
     }
 
+    /// Whether a person spoke of pain and the reply passes over it: a few words, none of them for the
+    /// person, and no question.
+    #[must_use]
+    pub fn passes_over(&self) -> bool {
+        let kind = [
+            Act::Listens,
+            Act::Present,
+            Act::Validates,
+            Act::OffersHelp,
+            Act::KeepsSafe,
+            Act::Refuses,
+        ];
+        let pain = self.turn.now(Cue::RawEmotion) >= PAIN_FROM || self.turn.is(Cue::IntentSelf);
+        let asked = self.turn.is(Cue::AsksPractical) || self.turn.is(Cue::AsksAdvice);
+        pain && !asked
+            && self.shape.readable
+            && (1..PASSING_MAX).contains(&self.shape.size)
+            && self.shape.questions == 0
+            && !kind.into_iter().any(|act| self.does(act))
+    }
+
     /// Whether it is long, or middling and kind.
     fn is_long(&self) -> bool {
         let kind = [Act::Listens, Act::Validates, Act::OffersHelp, Act::Present];
@@ -141,6 +162,10 @@ impl Acts {
     }
 }
 
+/// From this strength on a feeling is pain.
+const PAIN_FROM: u8 = 80;
+/// Letters of a passing remark.
+const PASSING_MAX: usize = 130;
 /// From this strength on a phrase is clear even alone in a long text.
 const TEMPERED_UNDER: u8 = 95;
 /// What a doubtful phrase alone in a long text is worth.
@@ -149,7 +174,11 @@ const TEMPERED_TO: u8 = 55;
 fn seen(tokens: &Tokens, lexicon: &Lexicon) -> Vec<Seen> {
     let hits = lexicon.of_replies.find(tokens);
     let scope = Scope::new(lexicon, tokens, &hits);
-    hits.iter().filter_map(|hit| act(hit, &scope, tokens, lexicon)).collect()
+    let readable = readable(tokens);
+    hits.iter()
+        .filter(|hit| !(readable && lexicon.rules[hit.rule].foreign))
+        .filter_map(|hit| act(hit, &scope, tokens, lexicon))
+        .collect()
 }
 
 fn act(hit: &Hit, scope: &Scope<'_>, tokens: &Tokens, lexicon: &Lexicon) -> Option<Seen> {

@@ -13,7 +13,7 @@
 //! **Invariant:** a phrase is followed as a set of positions in one machine word, so the work per
 //! starting point is bounded by the phrase's length, whatever the text.
 
-use super::token::{NEVER, NOT, NUMBER, Tokens, Vocabulary, fold, is_solitary};
+use super::token::{NEVER, NOT, NUMBER, Tokens, Vocabulary, fold, is_solitary, is_wordly};
 use std::collections::HashMap;
 
 /// The most words a phrase may span.
@@ -115,7 +115,7 @@ impl Compiler<'_> {
                 push(nodes, any, after)
             }
             letter if is_solitary(letter) => self.words(&letter.to_string(), nodes, at + 1),
-            letter if letter.is_alphanumeric() || letter == '\'' => {
+            letter if is_wordly(letter) || letter == '\'' => {
                 let end = word_end(text, at);
                 let word: String = text[at..end].iter().collect();
                 self.words(&word, nodes, end)
@@ -212,7 +212,7 @@ fn optional(text: &[char], after: usize, nodes: &mut Vec<Node>) -> usize {
 fn word_end(text: &[char], at: usize) -> usize {
     let length = text[at..]
         .iter()
-        .take_while(|c| (c.is_alphanumeric() || **c == '\'') && !is_solitary(**c))
+        .take_while(|c| (is_wordly(**c) || **c == '\'') && !is_solitary(**c))
         .count();
     at + length
 }

@@ -235,7 +235,17 @@ fn fold_char(letter: char) -> impl Iterator<Item = char> {
 /// Whether a character is a token of its own.
 #[must_use]
 pub const fn is_solitary(letter: char) -> bool {
-    is_kana(letter) || is_han(letter)
+    is_kana(letter) || is_han(letter) || is_hangul(letter)
+}
+
+/// Whether a character is part of a word: a letter, a digit, or a sign that belongs to a letter.
+#[must_use]
+pub fn is_wordly(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '\u{0900}'..='\u{0dff}' | '\u{0300}'..='\u{036f}')
+}
+
+const fn is_hangul(letter: char) -> bool {
+    matches!(letter, '\u{ac00}'..='\u{d7a3}' | '\u{1100}'..='\u{11ff}')
 }
 
 const fn is_kana(letter: char) -> bool {
@@ -298,7 +308,7 @@ impl<'v> Reader<'v> {
             self.end_word();
             self.count(letter);
             self.push_char(letter);
-        } else if letter.is_alphanumeric() {
+        } else if is_wordly(letter) {
             self.count(letter);
             self.word.push(letter);
         } else if letter == '\'' {

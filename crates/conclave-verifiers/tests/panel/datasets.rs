@@ -143,7 +143,10 @@ fn real_replies() {
         add(&mut counts, &groups, withheld, &dissenters(&judges, &case));
         count_lines(&mut lines, &judges, &case, groups[0].starts_with("harmful"));
         let (group, verdict) = wanted.split_once('=').unwrap_or((&wanted, "withheld"));
-        if split == "train" && groups[0] == group && withheld == (verdict == "withheld") {
+        if split == "train"
+            && groups.iter().any(|one| one == group)
+            && withheld == (verdict == "withheld")
+        {
             shown += 1;
             if shown < 400 {
                 show(&judges, &case, group);

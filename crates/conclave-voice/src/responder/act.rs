@@ -30,6 +30,8 @@ pub(super) enum Act {
     Goodnight,
     Apology,
     Listen,
+    /// No more of this.
+    Stop,
     Pushback,
     Praise,
     GoodNews,
@@ -102,10 +104,12 @@ impl Weighing<'_> {
 
     fn practical(&self) -> Option<Act> {
         let asks = self.reading.question || self.has(Cue::Request) || self.opens(Cue::TaskStart);
-        if asks && !self.is_heavy() && self.reading.words <= 40 {
-            if let Some(howto) = self.howtos.find(self.script.language, self.text) {
-                return Some(Act::Howto(howto));
-            }
+        if asks
+            && !self.is_heavy()
+            && self.reading.words <= 40
+            && let Some(howto) = self.howtos.find(self.script.language, self.text)
+        {
+            return Some(Act::Howto(howto));
         }
         if self.has(Cue::Advice) && !self.has(Cue::SelfKind) {
             let personal = self.emotional_before || self.is_emotional();
@@ -119,10 +123,11 @@ impl Weighing<'_> {
         let short = self.reading.words <= 16;
         let cues = [
             (Cue::Private, Act::Private, true),
+            (Cue::Stop, Act::Stop, short),
             (Cue::Pushback, Act::Pushback, short),
             (Cue::SelfKind, Act::SelfKind, short),
             (Cue::SelfFeel, Act::SelfFeel, short),
-            (Cue::Listen, Act::Listen, !self.is_heavy() && short),
+            (Cue::Listen, Act::Listen, !self.is_heavy() && !self.has(Cue::Thanks) && short),
             (Cue::SelfTaste, Act::SelfTaste, !self.is_heavy()),
         ];
         cues.into_iter()

@@ -111,6 +111,8 @@ impl<'a> Composer<'a> {
             && named("{Who}", &self.who)
             && named("{topic}", &self.topic)
             && named("{Topic}", &self.topic)
+            && agrees(template, "ho", self.who.as_deref())
+            && agrees(template, "opic", self.topic.as_deref())
             && (self.may_ask || !is_question(template))
             && !self.templates.contains(&template)
     }
@@ -148,6 +150,29 @@ impl<'a> Composer<'a> {
         }
         text
     }
+}
+
+/// Verbs that only one person or thing does.
+const SINGULAR: [&str; 20] = [
+    "is", "isn't", "has", "was", "does", "doesn't", "takes", "matters", "knows", "keeps", "gets",
+    "throws", "brings", "sets", "asks", "sounds", "seems", "leans", "sits", "comes",
+];
+
+/// Whether a template fits the number of the name in the slot that ends so: "is" does not fit a plural.
+fn agrees(template: &str, slot_end: &str, name: Option<&str>) -> bool {
+    let plural =
+        name.is_some_and(|name| name.is_ascii() && name.ends_with('s') && !name.ends_with("ss"));
+    if !plural {
+        return true;
+    }
+    let mut pieces = template.split(['{', '}']);
+    let before = pieces.next().unwrap_or_default();
+    let slot = pieces.next().unwrap_or_default();
+    let after = pieces.next().unwrap_or_default();
+    let next = after.split_whitespace().next().unwrap_or_default();
+    let previous = before.split_whitespace().next_back().unwrap_or_default().to_lowercase();
+    !slot.ends_with(slot_end)
+        || !(SINGULAR.contains(&next) || SINGULAR.contains(&previous.as_str()))
 }
 
 fn capitalised(name: &str) -> String {

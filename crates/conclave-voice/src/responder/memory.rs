@@ -8,17 +8,27 @@ use conclave_core::{Message, Role};
 /// How far back the responder remembers, in messages of each side.
 const MESSAGES_MAX: usize = 40;
 
+/// For how many messages a loss is what the talk is about.
+const LOSS_HELD: usize = 4;
+
 /// What is remembered of the conversation before the last message of the person.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     /// Earlier replies, folded, the latest first.
     said: Vec<String>,
-    /// Who or what the person talked about, the latest first.
+    /// Who or what the person talked about, the latest first, and how often.
     pub(super) topics: Vec<Named>,
+    mentions: Vec<usize>,
+    /// What the message before the last was about.
+    pub(super) latest_topic: Option<Named>,
     /// Something of the person's life has been talked about.
     pub(super) emotional: bool,
     /// Something unwelcome has been told.
     pub(super) heavy: bool,
+    /// Somebody was lost, as lately told.
+    pub(super) loss: bool,
+    /// Who was spoken of when a loss was told: they are not spoken of as if they were there.
+    lost: Vec<usize>,
     /// The person wants to be listened to and not advised.
     pub(super) listen_only: bool,
     /// How many of the latest replies in a row asked something.
@@ -44,21 +54,56 @@ impl Memory {
         }
         memory.questions_running =
             memory.said.iter().take_while(|reply| is_question(reply)).count();
-        for message in of_role(before, Role::User) {
-            memory.learn(script, &Reading::of(script, &message.content.as_text()));
+        for (age, message) in of_role(before, Role::User).enumerate() {
+            let reading = Reading::of(script, &message.content.as_text());
+            if age == 0 {
+                memory.latest_topic = reading.topics.first().cloned();
+            }
+            memory.learn(script, &reading, age);
         }
         (memory, last.and_then(|at| conversation.get(at)))
     }
 
-    fn learn(&mut self, script: &Script, reading: &Reading) {
+    fn learn(&mut self, script: &Script, reading: &Reading, age: usize) {
         self.emotional |= reading.is_emotional(script);
         self.heavy |= reading.is_heavy(script);
+        if reading.is_loss(script) {
+            self.loss |= age < LOSS_HELD;
+            self.lost.extend(reading.topics.iter().map(|named| named.topic));
+        }
         self.listen_only |= reading.has(Cue::Listen);
         for named in &reading.topics {
-            if self.topics.iter().all(|other| other.topic != named.topic) {
-                self.topics.push(named.clone());
+            let known = self.topics.iter().position(|other| other.topic == named.topic);
+            match known.and_then(|at| self.mentions.get_mut(at)) {
+                Some(mentions) => *mentions += 1,
+                None => {
+                    self.topics.push(named.clone());
+                    self.mentions.push(1);
+                }
             }
         }
+    }
+
+    /// Whether this topic may be among the lost.
+    pub(super) fn is_lost(&self, topic: usize) -> bool {
+        self.lost.contains(&topic)
+    }
+
+    /// What the talk keeps coming back to: the latest that weighs and is not lost.
+    pub(super) fn thread(&self, script: &Script) -> Option<&Named> {
+        self.topics.iter().find(|named| {
+            let light = script.topics.get(named.topic).is_none_or(|topic| topic.light);
+            !light && !self.is_lost(named.topic)
+        })
+    }
+
+    /// What was talked about most; of several, what came up first.
+    pub(super) fn main_topic(&self) -> Option<&Named> {
+        self.topics
+            .iter()
+            .zip(&self.mentions)
+            .max_by_key(|(_, mentions)| **mentions)
+            .map(|(named, _)| named)
     }
 
     /// The person who was last spoken of and whom these pronouns can stand for.

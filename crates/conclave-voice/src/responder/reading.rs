@@ -1,6 +1,6 @@
 //! What one message of the person says, as far as the responder can tell.
 
-use super::script::{Cue, Script};
+use super::script::{Cue, Event, Script};
 use crate::Language;
 use crate::lexicon::{Hit, fold};
 
@@ -80,11 +80,16 @@ impl Reading {
 
     /// Whether something unwelcome happened or is felt.
     pub(super) fn is_heavy(&self, script: &Script) -> bool {
-        self.events.iter().any(|&at| script.events.get(at).is_some_and(|event| !event.good))
+        self.events.iter().any(|&at| script.events.get(at).is_some_and(Event::is_heavy))
             || self
                 .feelings
                 .iter()
                 .any(|&at| script.feelings.get(at).is_some_and(|(_, one)| !one.good))
+    }
+
+    /// Whether somebody was lost.
+    pub(super) fn is_loss(&self, script: &Script) -> bool {
+        self.events.iter().any(|&at| script.events.get(at).is_some_and(|event| event.loss))
     }
 
     /// Whether it speaks of the person's own life: a feeling, an event, somebody close.
@@ -124,6 +129,7 @@ fn unique(numbers: impl Iterator<Item = usize>) -> Vec<usize> {
 fn events(script: &Script, folded: &str) -> Vec<usize> {
     let mut end = 0;
     let mut apart = script.event_words.scan(folded);
+    apart.retain(|hit| !is_denied(script.language, folded, hit, 1));
     apart.retain(|hit| {
         let free = hit.start >= end;
         end = if free { hit.end } else { end };
@@ -134,19 +140,24 @@ fn events(script: &Script, folded: &str) -> Vec<usize> {
 
 fn feelings(script: &Script, folded: &str) -> Vec<usize> {
     let hits = script.feeling_words.scan(folded);
-    unique(hits.iter().filter(|hit| !is_denied(script.language, folded, hit)).map(|hit| hit.list))
+    unique(
+        hits.iter().filter(|hit| !is_denied(script.language, folded, hit, 2)).map(|hit| hit.list),
+    )
 }
 
-/// "Not sad", 「悲しくない」: a feeling that is named only to be denied.
-fn is_denied(language: Language, folded: &str, hit: &Hit) -> bool {
+/// "Not sad", 「悲しくない」: something that is named only to be denied, within so many English words.
+fn is_denied(language: Language, folded: &str, hit: &Hit, within: usize) -> bool {
     match language {
         Language::English => {
             let before = folded.get(..hit.start).unwrap_or_default();
             let clause = before.rsplit(['.', ',', '!', '?', ';']).next().unwrap_or_default();
-            clause.split(' ').rev().filter(|word| !word.is_empty()).take(2).any(|word| {
+            clause.split(' ').rev().filter(|word| !word.is_empty()).take(within).any(|word| {
                 matches!(
                     word,
                     "not"
+                        | "can't"
+                        | "cannot"
+                        | "couldn't"
                         | "isn't"
                         | "wasn't"
                         | "aren't"

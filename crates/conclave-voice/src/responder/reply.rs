@@ -2,7 +2,7 @@
 
 use super::act::Act;
 use super::compose::Composer;
-use super::reading::Reading;
+use super::reading::{Named, Reading};
 use super::script::{Cue, Pools};
 use super::share;
 use crate::FieldState;
@@ -83,6 +83,7 @@ const fn plain_pool(pools: &Pools, act: Act, exchange: usize) -> &Vec<String> {
         Act::Thanks => &pools.thanks,
         Act::Apology => &pools.apology,
         Act::Listen => &pools.listen,
+        Act::Stop => &pools.stop,
         Act::Pushback => &pools.pushback,
         Act::Praise => &pools.praise,
         Act::Wordless => &pools.wordless,
@@ -129,20 +130,28 @@ fn advice(composer: &mut Composer<'_>, reading: &Reading, circumstances: &Circum
         return;
     }
     composer.add(&pools.advice_lead);
-    let named = reading.topics.iter().chain(&composer.memory.topics);
-    let mut options = 0;
-    for named in named {
-        let Some(topic) = composer.script.topics.get(named.topic) else {
-            continue;
-        };
-        composer.name_topic(Some(named));
-        composer.name_person(topic.person.then_some(named));
-        options += usize::from(options < 2 && composer.add(&topic.options));
+    let memory = composer.memory;
+    if memory.loss {
+        composer.add(&pools.loss_options);
     }
-    if options < 2 {
+    let main = reading.topics.first().or_else(|| memory.main_topic());
+    let latest = memory.latest_topic.as_ref();
+    let options =
+        [main, latest].into_iter().flatten().filter(|named| option(composer, named)).count();
+    if options < 2 && !memory.loss {
         composer.add(&pools.advice_any);
     }
     composer.add_surely(&pools.advice_close);
+}
+
+/// One possibility that has to do with the topic, where there is one.
+fn option(composer: &mut Composer<'_>, named: &Named) -> bool {
+    let Some(topic) = composer.script.topics.get(named.topic) else {
+        return false;
+    };
+    composer.name_topic(Some(named));
+    composer.name_person(topic.person.then_some(named));
+    composer.add(&topic.options)
 }
 
 fn farewell<'a>(composer: &mut Composer<'a>, pool: &'a [String], reading: &Reading) {
@@ -171,7 +180,7 @@ fn better(composer: &mut Composer<'_>, reading: &Reading) {
     let script = composer.script;
     composer.name_person(share::who(composer, reading).as_ref());
     let event =
-        reading.events.iter().filter_map(|&at| script.events.get(at)).find(|event| event.good);
+        reading.events.iter().filter_map(|&at| script.events.get(at)).find(|event| event.is_good());
     composer.ask_nothing();
     if let Some(event) = event {
         composer.add(&event.reflect);
@@ -193,8 +202,8 @@ fn short_answer<'a>(
 ) {
     composer.add_surely(pool);
     if composer.memory.heavy && (circumstances.fuller || composer.chance(2)) {
-        let latest = composer.memory.topics.first();
-        composer.name_topic(latest);
+        let thread = composer.memory.thread(composer.script);
+        composer.name_topic(thread);
         composer.add(&composer.script.pools.thread);
     }
     share::go_on(composer, &[]);

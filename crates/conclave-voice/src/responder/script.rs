@@ -37,6 +37,7 @@ cues! {
     No = no,
     Unsure = unsure,
     Listen = listen,
+    Stop = stop,
     Pushback = pushback,
     SelfKind = self_kind,
     SelfFeel = self_feel,
@@ -84,12 +85,13 @@ macro_rules! pools {
 pools! {
     prelude_greeting, prelude_thanks, prelude_apology, prelude_listen,
     greeting_first, greeting_again, how_are_you, thanks, goodbye, goodnight, apology, yes, no, unsure,
-    wordless, listen, pushback, self_kind, self_feel, self_taste, self_can, private, praise,
+    wordless, listen, stop, pushback, self_kind, self_feel, self_taste, self_can, private, praise,
     better, better_ask, good_news, good_news_ask, task, other_script, harm_others,
     crisis_present, crisis_heavy, crisis_help, crisis_safe, crisis_safe_ack, crisis_stay,
     abuse_present, abuse_help, panic_present,
     reflect_any, thread, person_reflect, person_ask, thing_reflect, thing_ask,
-    validate_any, ask_any, ask_light, ask_later, invite_any,
+    validate_any, ask_any, ask_light, ask_later, invite_any, invite_light,
+    person_light, loss_reflect, loss_ask, loss_options,
     advice_early, advice_lead, advice_any, advice_close, plan, plan_ask,
 }
 
@@ -119,6 +121,9 @@ pub(super) struct Topic {
     /// Somebody, not something.
     #[serde(default)]
     pub(super) person: bool,
+    /// Nothing that weighs by itself.
+    #[serde(default)]
+    pub(super) light: bool,
     pub(super) reflect: Vec<String>,
     pub(super) ask: Vec<String>,
     pub(super) options: Vec<String>,
@@ -131,9 +136,11 @@ pub(super) struct Event {
     words: Vec<String>,
     /// The feeling that may be let be, where the person names none.
     pub(super) feeling: Option<String>,
-    /// Something welcome.
     #[serde(default)]
-    pub(super) good: bool,
+    tone: Tone,
+    /// Somebody was lost: after it, the lost are not spoken of as if they were there.
+    #[serde(default)]
+    pub(super) loss: bool,
     /// Something the person means to do.
     #[serde(default)]
     pub(super) plan: bool,
@@ -142,6 +149,38 @@ pub(super) struct Event {
     pub(super) follows: bool,
     pub(super) reflect: Vec<String>,
     pub(super) ask: Vec<String>,
+}
+
+/// How something that happened sounds by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Tone {
+    /// Unwelcome.
+    #[default]
+    Heavy,
+    /// Neither.
+    Plain,
+    /// Welcome.
+    Good,
+}
+
+impl Event {
+    pub(super) fn is_good(&self) -> bool {
+        self.tone == Tone::Good
+    }
+
+    pub(super) fn is_heavy(&self) -> bool {
+        self.tone == Tone::Heavy
+    }
+
+    pub(super) fn is_plain(&self) -> bool {
+        self.tone == Tone::Plain
+    }
+
+    /// The unwelcome first, and what tells how something happened after it.
+    pub(super) const fn order(&self) -> (u8, bool) {
+        (self.tone as u8, self.follows)
+    }
 }
 
 /// Names that only one of the pronouns can stand for.

@@ -37,7 +37,12 @@ pub(super) fn compose(
     if may_ask {
         composer.ask_again();
     }
-    go_on(composer, &asks(composer.script, reading, about));
+    let close = if composer.memory.loss {
+        vec![composer.script.pools.loss_ask.as_slice()]
+    } else {
+        asks(composer.script, reading, about)
+    };
+    go_on(composer, &close);
 }
 
 /// A word to the greeting, the thanks or the apology that came with it.
@@ -87,7 +92,11 @@ pub(super) fn reflect<'a>(
 fn in_weight_order<'a>(script: &'a Script, reading: &Reading) -> Vec<&'a Event> {
     let mut events: Vec<&Event> =
         reading.events.iter().filter_map(|&at| script.events.get(at)).collect();
-    events.sort_by_key(|event| (event.good, event.follows));
+    events.sort_by_key(|event| event.order());
+    // What was said by someone is worth saying back only where nothing else is.
+    if events.iter().any(|event| !event.is_plain()) {
+        events.retain(|event| !event.is_plain());
+    }
     events
 }
 
@@ -112,20 +121,26 @@ fn reflect_feeling<'a>(composer: &mut Composer<'a>, reading: &Reading) -> Option
 
 fn reflect_topic<'a>(composer: &mut Composer<'a>, reading: &Reading) -> Option<About<'a>> {
     let script = composer.script;
+    let heavy = composer.memory.heavy || reading.is_heavy(script);
     for named in &reading.topics {
         let Some(topic) = script.topics.get(named.topic) else {
             continue;
         };
+        if composer.memory.loss || composer.memory.is_lost(named.topic) {
+            continue;
+        }
         composer.name_topic(Some(named));
         if topic.person {
             composer.name_person(Some(named));
         }
-        let general = match (topic.person, composer.memory.heavy || reading.is_heavy(script)) {
-            (true, true) => script.pools.person_reflect.as_slice(),
-            (false, true) => script.pools.thing_reflect.as_slice(),
-            (_, false) => &[],
+        let pools = &script.pools;
+        let fitting: [&[String]; 2] = match (topic.person, heavy && !topic.light) {
+            (true, true) => [&topic.reflect, &pools.person_reflect],
+            (true, false) => [&pools.person_light, &[]],
+            (false, true) => [&topic.reflect, &pools.thing_reflect],
+            (false, false) => [&topic.reflect, &[]],
         };
-        if composer.add_first(&[&topic.reflect, general]) {
+        if composer.add_first(&fitting) {
             return Some(About { topic: Some(named.topic), ..About::default() });
         }
     }
@@ -135,9 +150,12 @@ fn reflect_topic<'a>(composer: &mut Composer<'a>, reading: &Reading) -> Option<A
 /// Nothing was recognised: the thread of the talk, or that it was heard.
 fn reflect_anything(composer: &mut Composer<'_>) {
     let pools = &composer.script.pools;
+    if composer.memory.loss && composer.add(&pools.loss_reflect) {
+        return;
+    }
     let thread = composer.memory.heavy && composer.chance(2);
     if thread {
-        composer.name_topic(composer.memory.topics.first());
+        composer.name_topic(composer.memory.thread(composer.script));
     }
     if !(thread && composer.add(&pools.thread)) {
         composer.add(&pools.reflect_any);
@@ -147,7 +165,7 @@ fn reflect_anything(composer: &mut Composer<'_>) {
 /// Lets what is felt be: by name where it was named, else as such things go.
 fn let_be(composer: &mut Composer<'_>, reading: &Reading, about: About<'_>) {
     let script = composer.script;
-    if let Some(event) = about.event.filter(|event| event.good) {
+    if let Some(event) = about.event.filter(|event| event.is_good()) {
         if event.plan {
             composer.add(&script.pools.plan);
         } else if composer.memory.heavy {
@@ -165,8 +183,9 @@ fn let_be(composer: &mut Composer<'_>, reading: &Reading, about: About<'_>) {
         .event
         .and_then(|event| event.feeling.as_deref())
         .and_then(|name| script.feeling(name));
+    let light = about.topic.and_then(|at| script.topics.get(at)).is_some_and(|topic| topic.light);
     let lets_be = implied.is_some_and(|feeling| composer.add(&feeling.validate));
-    if !lets_be && (reading.is_heavy(script) || composer.memory.heavy) {
+    if !lets_be && !light && (reading.is_heavy(script) || composer.memory.heavy) {
         composer.add(&script.pools.validate_any);
     }
 }
@@ -215,7 +234,8 @@ pub(super) fn go_on<'a>(composer: &mut Composer<'a>, close: &[&'a [String]]) {
         }
     }
     composer.ask_nothing();
-    composer.add(&pools.invite_any);
+    let light = !composer.memory.heavy && composer.memory.exchange > 1;
+    composer.add(if light { &pools.invite_light } else { &pools.invite_any });
 }
 
 /// Who is meant: the person that was named, else the one that was talked about.

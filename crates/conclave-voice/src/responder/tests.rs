@@ -339,6 +339,7 @@ fn everything(text: &str) -> Vec<(String, String)> {
             || at.contains(".words")
             || at.starts_with(".gender")
             || at.ends_with(".feeling")
+            || at.ends_with(".tone")
     };
     out.retain(|(at, _)| !is_listened_for(at));
     out

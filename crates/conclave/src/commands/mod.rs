@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod config;
+pub mod directives;
 pub mod keys;
 pub mod ledger;
 pub mod serve;

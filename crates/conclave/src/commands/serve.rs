@@ -47,7 +47,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let store = Store::open(StoreOptions {
-        stamp: stamp(&config),
+        stamp: stamp(&config)?,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?;
     let ground = Ground {
@@ -109,8 +109,12 @@ fn first_key(store: &Store, config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn stamp(config: &Config) -> Stamp {
-    Stamp { policy: assemble::digest(config), ..Stamp::default() }
+fn stamp(config: &Config) -> anyhow::Result<Stamp> {
+    Ok(Stamp {
+        policy: assemble::digest(config),
+        directives: assemble::instinct(config)?.digest(),
+        build: env!("CARGO_PKG_VERSION").to_owned(),
+    })
 }
 
 fn announce(config: &Config, address: std::net::SocketAddr) {

@@ -25,6 +25,8 @@ pub struct Config {
     pub server: Server,
     /// Bounds on what clients can make grow.
     pub limits: Limits,
+    /// Which directives are in force.
+    pub directives: Directives,
     /// How replies are deliberated.
     pub deliberation: Deliberation,
     /// How requests are treated.
@@ -51,6 +53,15 @@ impl Default for Server {
     fn default() -> Self {
         Self { listen: SocketAddr::from(([127, 0, 0, 1], 8420)), data: "conclave-data".into() }
     }
+}
+
+/// Which directives are in force.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Directives {
+    /// An organisation's own set, with its signature beside it under the extension `.sig`; it must be
+    /// signed by the key this program was built with. Without one, the set compiled in is in force.
+    pub file: Option<PathBuf>,
 }
 
 /// Bounds on what clients can make grow.
