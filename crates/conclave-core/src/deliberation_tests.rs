@@ -69,7 +69,7 @@ fn reference_example_regenerates_then_delivers() {
 
 #[test]
 fn endings() {
-    let cases: [(&str, [(Vote, u8); 3], Withheld); 2] = [
+    let cases = [
         ("a veto calls a person", VETO, Withheld::Escalated),
         ("mild dissent exhausts", MILD, Withheld::Exhausted),
     ];

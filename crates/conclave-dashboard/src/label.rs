@@ -7,6 +7,9 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use conclave_core::{Action, Outcome, Reason};
 
+/// The longest word that is kept on one line.
+const LINE_CHARS: usize = 24;
+
 /// How a label feels; decides its colour and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
@@ -62,6 +65,8 @@ pub(crate) struct Badge {
     tone: Tone,
     shape: Shape,
     word: Text,
+    /// Short enough to stand on one line.
+    firm: bool,
 }
 
 impl HtmlSafe for Badge {}
@@ -69,7 +74,8 @@ impl HtmlSafe for Badge {}
 impl Badge {
     /// A badge.
     pub(crate) fn new(tone: Tone, shape: Shape, word: &str) -> Self {
-        Self { tone, shape, word: Text::short(word) }
+        let firm = word.chars().count() <= LINE_CHARS;
+        Self { tone, shape, word: Text::short(word), firm }
     }
 
     /// How it feels.

@@ -80,7 +80,10 @@ fn amplifiable(signal: &Signal) -> bool {
 fn categories(seen: &[Seen]) -> BTreeMap<Category, Score> {
     let mut grouped: BTreeMap<Category, Vec<&Signal>> = BTreeMap::new();
     for one in seen {
-        grouped.entry(one.signal.category).or_default().push(&one.signal);
+        grouped
+            .entry(one.signal.category)
+            .or_default()
+            .push(&one.signal);
     }
     grouped
         .into_iter()
@@ -110,7 +113,10 @@ fn harm(categories: &BTreeMap<Category, Score>) -> Score {
 }
 
 fn joined(seen: &[Seen], belongs: fn(Category) -> bool, shares: &[f32]) -> Score {
-    let signals = seen.iter().map(|one| &one.signal).filter(|signal| belongs(signal.category));
+    let signals = seen
+        .iter()
+        .map(|one| &one.signal)
+        .filter(|signal| belongs(signal.category));
     noisy_or(signals.collect(), shares)
 }
 
@@ -120,7 +126,9 @@ fn noisy_or(mut signals: Vec<&Signal>, shares: &[f32]) -> Score {
     let mut kept: Vec<&Signal> = Vec::with_capacity(shares.len());
     let mut rest = 1.0;
     for signal in signals {
-        let Some(share) = shares.get(kept.len()) else { break };
+        let Some(share) = shares.get(kept.len()) else {
+            break;
+        };
         if kept.iter().all(|other| independent(other, signal)) {
             rest *= 1.0 - share * signal.weight.get();
             kept.push(signal);
@@ -187,9 +195,15 @@ mod tests {
 
     #[test]
     fn the_same_words_count_once_and_other_words_count_less() {
-        let same = Scores::of(&[pattern(Category::Violence, 60, 0), pattern(Category::Violence, 60, 2)]);
+        let same = Scores::of(&[
+            pattern(Category::Violence, 60, 0),
+            pattern(Category::Violence, 60, 2),
+        ]);
         assert_eq!(same.harm.hundredths(), 60);
-        let apart = Scores::of(&[pattern(Category::Violence, 60, 0), pattern(Category::Violence, 60, 9)]);
+        let apart = Scores::of(&[
+            pattern(Category::Violence, 60, 0),
+            pattern(Category::Violence, 60, 9),
+        ]);
         assert_eq!(apart.harm.hundredths(), 72);
         assert!(apart.floor);
     }

@@ -70,12 +70,21 @@ impl Explanation {
         let original: Vec<char> = text.chars().collect();
         let amplified = reading.harm_unamplified.get() < reading.harm.get();
         Self {
-            verdict: if reading.is_harmful() { "harmful" } else { "safe" }.into(),
+            verdict: if reading.is_harmful() {
+                "harmful"
+            } else {
+                "safe"
+            }
+            .into(),
             threshold: threshold_steps(&reading),
             contributions: contributions(sight, &reading, &original),
             replaced: sight.replaced.clone(),
             amplified_by: if amplified { 150 } else { 100 },
-            disguises: sight.disguises.iter().map(|&name| name.to_owned()).collect(),
+            disguises: sight
+                .disguises
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect(),
             reading,
         }
     }
@@ -102,7 +111,12 @@ impl Explanation {
             reading.language,
         )?;
         for step in &self.threshold {
-            writeln!(out, "  line: {} {:+.2}", step.rule, f32::from(step.hundredths) / 100.0)?;
+            writeln!(
+                out,
+                "  line: {} {:+.2}",
+                step.rule,
+                f32::from(step.hundredths) / 100.0
+            )?;
         }
         for one in &self.contributions {
             writeln!(
@@ -118,16 +132,27 @@ impl Explanation {
             )?;
         }
         if self.amplified_by != 100 {
-            writeln!(out, "  harm: x{:.1} because it asks how", f32::from(self.amplified_by) / 100.0)?;
+            writeln!(
+                out,
+                "  harm: x{:.1} because it asks how",
+                f32::from(self.amplified_by) / 100.0
+            )?;
         }
         for one in &self.replaced {
-            writeln!(out, "  read as {}: \u{201c}{}\u{201d} ({})", one.reading, one.quote, one.source)?;
+            writeln!(
+                out,
+                "  read as {}: \u{201c}{}\u{201d} ({})",
+                one.reading, one.quote, one.source
+            )?;
         }
         for name in &self.disguises {
             writeln!(out, "  seen through a disguise: {name}")?;
         }
         if reading.floor {
-            writeln!(out, "  the floor of the directives stops this in every mode")?;
+            writeln!(
+                out,
+                "  the floor of the directives stops this in every mode"
+            )?;
         }
         Ok(())
     }
@@ -142,12 +167,21 @@ fn threshold_steps(reading: &Reading) -> Vec<ThresholdStep> {
     let relaxed = i16::from(reading.threshold.hundredths()) - i16::from(line.hundredths());
     let names: Vec<&str> = reading.frames.iter().map(|frame| frame.as_str()).collect();
     if relaxed != 0 {
-        steps.push(ThresholdStep { rule: format!("frame {}", names.join(", ")), hundredths: relaxed });
+        steps.push(ThresholdStep {
+            rule: format!("frame {}", names.join(", ")),
+            hundredths: relaxed,
+        });
     } else if !names.is_empty() && reading.mode == Mode::ChildSafe {
         let rule = format!("frame {} (not where children read)", names.join(", "));
-        steps.push(ThresholdStep { rule, hundredths: 0 });
+        steps.push(ThresholdStep {
+            rule,
+            hundredths: 0,
+        });
     }
-    debug_assert!(relaxed <= i16::from(FRAME_RELAXATION), "frames relax by a bounded amount");
+    debug_assert!(
+        relaxed <= i16::from(FRAME_RELAXATION),
+        "frames relax by a bounded amount"
+    );
     steps
 }
 
@@ -173,8 +207,17 @@ fn contributions(sight: &Sight, reading: &Reading, original: &[char]) -> Vec<Con
             ("harm", raised * factor)
         };
         let signal = seen.signal.clone();
-        let quote = original.get(signal.start..signal.end).unwrap_or_default().iter().collect();
-        parts.push(Contribution { score: score.into(), signal, quote, part });
+        let quote = original
+            .get(signal.start..signal.end)
+            .unwrap_or_default()
+            .iter()
+            .collect();
+        parts.push(Contribution {
+            score: score.into(),
+            signal,
+            quote,
+            part,
+        });
         before = after;
     }
     parts

@@ -14,11 +14,58 @@ const SHORT_LETTERS: usize = 40;
 fn is_english(word: &str) -> bool {
     matches!(
         word,
-        "the" | "to" | "and" | "of" | "is" | "are" | "you" | "your" | "it" | "that" | "this" | "for"
-            | "with" | "what" | "how" | "my" | "can" | "do" | "i" | "be" | "not" | "on" | "have"
-            | "was" | "me" | "about" | "will" | "would" | "i'm" | "don't" | "want" | "from" | "they"
-            | "he" | "she" | "we" | "an" | "or" | "if" | "should" | "could" | "write" | "please"
-            | "explain" | "tell" | "give" | "make" | "his" | "her" | "their" | "them" | "him"
+        "the"
+            | "to"
+            | "and"
+            | "of"
+            | "is"
+            | "are"
+            | "you"
+            | "your"
+            | "it"
+            | "that"
+            | "this"
+            | "for"
+            | "with"
+            | "what"
+            | "how"
+            | "my"
+            | "can"
+            | "do"
+            | "i"
+            | "be"
+            | "not"
+            | "on"
+            | "have"
+            | "was"
+            | "me"
+            | "about"
+            | "will"
+            | "would"
+            | "i'm"
+            | "don't"
+            | "want"
+            | "from"
+            | "they"
+            | "he"
+            | "she"
+            | "we"
+            | "an"
+            | "or"
+            | "if"
+            | "should"
+            | "could"
+            | "write"
+            | "please"
+            | "explain"
+            | "tell"
+            | "give"
+            | "make"
+            | "his"
+            | "her"
+            | "their"
+            | "them"
+            | "him"
     )
 }
 
@@ -41,7 +88,9 @@ pub(crate) fn identify(folded: &str) -> &'static str {
     if census.han * 2 >= census.letters {
         return "zh";
     }
-    Whatlang::new().detect(head).map_or("und", |info| code(info.lang()))
+    Whatlang::new()
+        .detect(head)
+        .map_or("und", |info| code(info.lang()))
 }
 
 fn latin(head: &str, census: &Census) -> &'static str {
@@ -58,7 +107,9 @@ fn latin(head: &str, census: &Census) -> &'static str {
 }
 
 fn head(text: &str) -> &str {
-    text.char_indices().nth(CHARS_MAX).map_or(text, |(at, _)| &text[..at])
+    text.char_indices()
+        .nth(CHARS_MAX)
+        .map_or(text, |(at, _)| &text[..at])
 }
 
 /// How many letters of which kind.
@@ -182,9 +233,18 @@ mod tests {
             ("help", "en"),
             ("kill him", "en"),
             ("I don't want to be here anymore", "en"),
-            ("Ich möchte heute Abend mit meiner Familie ins Kino gehen", "de"),
-            ("¿Cómo puedo aprender a tocar la guitarra en casa con mis amigos?", "es"),
-            ("Сегодня хорошая погода, и мы пойдём гулять в парк с друзьями", "ru"),
+            (
+                "Ich möchte heute Abend mit meiner Familie ins Kino gehen",
+                "de",
+            ),
+            (
+                "¿Cómo puedo aprender a tocar la guitarra en casa con mis amigos?",
+                "es",
+            ),
+            (
+                "Сегодня хорошая погода, и мы пойдём гулять в парк с друзьями",
+                "ru",
+            ),
             ("오늘 날씨가 좋네요", "ko"),
             ("今天天气很好我们去公园吧", "zh"),
             ("", "und"),

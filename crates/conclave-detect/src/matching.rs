@@ -78,7 +78,11 @@ pub(crate) fn apply_readings(book: &Book, scan: &mut Scan) -> Vec<Replaced> {
     ranges.clear();
     for reading in &book.readings {
         for found in matches(&reading.condition, scan, usize::MAX) {
-            for slot in reading.replaces.iter().filter_map(|&at| found.slots.get(at)) {
+            for slot in reading
+                .replaces
+                .iter()
+                .filter_map(|&at| found.slots.get(at))
+            {
                 ranges.push((slot.start, slot.end));
                 replaced.push(Replaced {
                     kind: reading.kind.clone(),
@@ -108,7 +112,9 @@ pub(crate) fn find_hits(book: &Book, scan: &Scan) -> Vec<Hit> {
                 rule: number,
                 start: found.start as usize,
                 end: found.end as usize,
-                howto: howto.iter().any(|&concept| near(scan, concept, &found, HOWTO_REACH)),
+                howto: howto
+                    .iter()
+                    .any(|&concept| near(scan, concept, &found, HOWTO_REACH)),
             });
         }
     }
@@ -141,8 +147,14 @@ fn possible(condition: &Condition, scan: &Scan) -> bool {
     };
     present
         && scan.units <= condition.units_max
-        && condition.needs_text.iter().all(|&concept| scan.has(concept))
-        && !condition.unless_text.iter().any(|&concept| scan.has(concept))
+        && condition
+            .needs_text
+            .iter()
+            .all(|&concept| scan.has(concept))
+        && !condition
+            .unless_text
+            .iter()
+            .any(|&concept| scan.has(concept))
 }
 
 fn allowed(condition: &Condition, scan: &Scan, found: &Match) -> bool {
@@ -152,10 +164,17 @@ fn allowed(condition: &Condition, scan: &Scan, found: &Match) -> bool {
     };
     let after = |concept: &ConceptId| overlaps(scan, *concept, found.to, found.to + reach);
     let quoted = |found: &Match| {
-        let after = scan.quotes.partition_point(|&(start, _)| start <= found.start);
-        after.checked_sub(1).is_some_and(|at| found.end <= scan.quotes[at].1)
+        let after = scan
+            .quotes
+            .partition_point(|&(start, _)| start <= found.start);
+        after
+            .checked_sub(1)
+            .is_some_and(|at| found.end <= scan.quotes[at].1)
     };
-    !condition.unless.iter().any(|&concept| near(scan, concept, found, reach))
+    !condition
+        .unless
+        .iter()
+        .any(|&concept| near(scan, concept, found, reach))
         && !condition.unless_before.iter().any(before)
         && !condition.unless_after.iter().any(after)
         && (!condition.quoted || quoted(found))
@@ -163,7 +182,12 @@ fn allowed(condition: &Condition, scan: &Scan, found: &Match) -> bool {
 
 /// Whether a concept occurs inside a match or within `reach` of it.
 fn near(scan: &Scan, concept: ConceptId, found: &Match, reach: u32) -> bool {
-    overlaps(scan, concept, found.from.saturating_sub(reach), found.to + reach)
+    overlaps(
+        scan,
+        concept,
+        found.from.saturating_sub(reach),
+        found.to + reach,
+    )
 }
 
 /// Whether a concept occurs between two steps.
@@ -191,7 +215,9 @@ fn sequences(slots: &[(ConceptId, u32)], scan: &Scan) -> Vec<Vec<Occurrence>> {
         };
         chains.push(viable);
     }
-    let Some(first) = chains.last() else { return Vec::new() };
+    let Some(first) = chains.last() else {
+        return Vec::new();
+    };
     (0..first.len()).map(|at| chain(&chains, at)).collect()
 }
 
@@ -217,12 +243,18 @@ fn chain(chains: &[Vec<(Occurrence, usize)>], first: usize) -> Vec<Occurrence> {
 
 /// For each occurrence of the first slot, the nearest of every other within the window.
 fn gatherings(slots: &[ConceptId], window: u32, scan: &Scan) -> Vec<Vec<Occurrence>> {
-    let Some((&anchor, others)) = slots.split_first() else { return Vec::new() };
+    let Some((&anchor, others)) = slots.split_first() else {
+        return Vec::new();
+    };
     scan.of(anchor)
         .iter()
         .filter_map(|&one| {
             std::iter::once(Some(one))
-                .chain(others.iter().map(|&concept| nearest(scan.of(concept), one, window)))
+                .chain(
+                    others
+                        .iter()
+                        .map(|&concept| nearest(scan.of(concept), one, window)),
+                )
                 .collect()
         })
         .collect()
@@ -239,7 +271,8 @@ fn nearest(list: &[Occurrence], anchor: Occurrence, window: u32) -> Option<Occur
         .filter(|one| anchor.from <= one.to + window);
     match (before, after) {
         (Some(before), Some(after)) => {
-            let nearer = anchor.from.saturating_sub(before.to) < after.from.saturating_sub(anchor.to);
+            let nearer =
+                anchor.from.saturating_sub(before.to) < after.from.saturating_sub(anchor.to);
             Some(if nearer { *before } else { *after })
         }
         (before, after) => before.or(after).copied(),

@@ -11,8 +11,8 @@ use crate::preflight::{self, Examination, Stop, is_crisis};
 use crate::pseudonym::{seed_of, subject_of};
 use crate::turn::Turn;
 use conclave_core::{
-    Action, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure, Limits, MicroUsd, Outcome,
-    Reason, Step, Usage, Verdict, Withheld,
+    Action, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure, Limits,
+    MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};

@@ -1,5 +1,4 @@
 //! The description of the interface and the route table say the same.
-#![expect(clippy::unwrap_used, reason = "tests say what they expect")]
 
 use conclave_gateway::{OPENAPI, ROUTES};
 use serde_json::Value;

@@ -70,10 +70,14 @@ fn needs_listening(acts: &Acts) -> bool {
 /// Sentences that tell the person what to do and do nothing kind besides.
 fn bare(acts: &Acts, act: Act) -> usize {
     let kind = [Act::Listens, Act::Present, Act::Validates, Act::OffersHelp, Act::KeepsSafe];
-    let kind: Vec<_> =
+    let mut kind: Vec<_> =
         kind.into_iter().flat_map(|act| acts.of(act)).map(|one| one.sentence).collect();
-    let mut sentences: Vec<_> =
-        acts.of(act).map(|one| one.sentence).filter(|sentence| !kind.contains(sentence)).collect();
+    kind.sort_unstable();
+    let mut sentences: Vec<_> = acts
+        .of(act)
+        .map(|one| one.sentence)
+        .filter(|sentence| kind.binary_search(sentence).is_err())
+        .collect();
     sentences.sort_unstable();
     sentences.dedup();
     sentences.len()

@@ -1,5 +1,7 @@
 //! Ten exchanges about a hard day read like a kind and sane listener, whatever the seed.
 
+#![expect(clippy::expect_used, reason = "a test says what it expects of the data compiled in")]
+
 #[path = "../examples/hard_day/script.rs"]
 mod script;
 

@@ -40,10 +40,8 @@ pub struct Ground {
 /// When a secret cannot be had, a provider's address is refused, or data files are broken.
 pub fn engine(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
     let instinct = instinct(config)?;
-    let settings = Settings {
-        directives: instinct.digest(),
-        ..settings(config, ground.pseudonym_key)
-    };
+    let settings =
+        Settings { directives: instinct.digest(), ..settings(config, ground.pseudonym_key) };
     Ok(Engine {
         instinct: Arc::new(instinct),
         detector: Arc::new(conclave_detect::Detector::builtin().context("pattern files")?),

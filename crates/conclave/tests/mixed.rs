@@ -168,7 +168,7 @@ async fn one(house: &House, kind: Kind) {
     let own = |field: &str| reply.own(field);
     match kind {
         Kind::Delivered => {
-            assert_eq!((reply.status, own("attempts")), (200, json!(1)), "{}", reply.body)
+            assert_eq!((reply.status, own("attempts")), (200, json!(1)), "{}", reply.body);
         }
         Kind::Regenerated => {
             assert_eq!(
@@ -178,11 +178,11 @@ async fn one(house: &House, kind: Kind) {
         }
         Kind::Escalated => assert_eq!((reply.status, own("outcome")), (200, json!("escalated"))),
         Kind::Exhausted => {
-            assert_eq!((reply.status, own("outcome")), (200, json!("exhausted")), "{}", reply.body)
+            assert_eq!((reply.status, own("outcome")), (200, json!("exhausted")), "{}", reply.body);
         }
         Kind::Blocked => assert_eq!((reply.status, reply.code().as_str()), (400, "content_filter")),
         Kind::Malformed => {
-            assert_eq!((reply.status, reply.code().as_str()), (400, "invalid_request"))
+            assert_eq!((reply.status, reply.code().as_str()), (400, "invalid_request"));
         }
         Kind::Keyless => assert_eq!(reply.status, 401),
         Kind::UnknownModel => assert_eq!(reply.status, 404),

@@ -32,7 +32,10 @@ async fn a_port_in_use_a_bad_directory_and_a_second_process_are_explained() {
     fails_with(&["serve", "--listen", "127.0.0.1:0", "--data", below.to_str().unwrap()], "a-file");
     let config = dir.path().join("bad.toml");
     std::fs::write(&config, "[server]\nlisen = 1\n").unwrap();
-    fails_with(&["serve", "--config", config.to_str().unwrap()], "server.lisen: unknown field `lisen`");
+    fails_with(
+        &["serve", "--config", config.to_str().unwrap()],
+        "server.lisen: unknown field `lisen`",
+    );
     assert!(house.stop());
 }
 

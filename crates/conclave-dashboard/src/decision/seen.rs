@@ -29,6 +29,8 @@ pub(super) struct Seen {
     pub(super) policy_digest: String,
     pub(super) directives_digest: String,
     pub(super) build: String,
+    #[serde(default)]
+    pub(super) directive: Option<String>,
     pub(super) delivery: Option<Delivery>,
     pub(super) choices: Vec<Choice>,
     #[serde(default)]

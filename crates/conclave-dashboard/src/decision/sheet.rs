@@ -7,7 +7,6 @@ use super::talk::{Speech, Talk};
 use crate::figure::{Moment, bytes, count, dollars, duration, score};
 use crate::label::{Badge, Shape, Tone, outcome_meaning, outcome_word};
 use crate::text::{Ink, Text};
-use conclave_core::DirectiveId;
 use conclave_engine::{StoredDecision, explain, replay, view};
 use conclave_ledger::Value;
 use serde_json::Value as Json;
@@ -77,7 +76,7 @@ impl Sheet {
             outcome: Badge::outcome(&seen.outcome),
             crisis: crisis.then(Badge::crisis),
             meaning: outcome_meaning(&seen.outcome),
-            facts: facts(&seen, stored),
+            facts: facts(&seen),
             story: told.story.iter().map(|sentence| ink.text(sentence)).collect(),
             replies,
             talk: Talk::of(&seen.conversation, ink),
@@ -106,7 +105,7 @@ fn code(name: &'static str, value: &str) -> Fact {
     Fact { code: true, ..fact(name, value) }
 }
 
-fn facts(seen: &Seen, stored: &StoredDecision) -> Vec<Fact> {
+fn facts(seen: &Seen) -> Vec<Fact> {
     let safety = seen.safety_score.map_or_else(|| "no panel sat".into(), score);
     let mut facts = vec![
         fact("Action", &outcome_word(&seen.action)),
@@ -122,10 +121,7 @@ fn facts(seen: &Seen, stored: &StoredDecision) -> Vec<Fact> {
             &format!("{} in, {} out", count(seen.tokens.input), count(seen.tokens.output)),
         ),
     ];
-    let directive = stored.public("directive").and_then(Value::as_u64);
-    if let Some(number) = directive.and_then(|number| u16::try_from(number).ok()) {
-        facts.push(fact("Rests on directive", &DirectiveId(number).to_string()));
-    }
+    facts.extend(seen.directive.as_deref().map(|name| fact("Rests on directive", name)));
     facts
 }
 

@@ -1,8 +1,8 @@
 //! The plain form of a text: compatibility folding, lower case, no invisible characters.
 
+use super::Folded;
 use super::chars::{Invisible, invisible, is_emoji, is_mark, is_unspaced, is_word};
 use super::confusable::{latin_lookalike, plain_latin};
-use super::Folded;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::decompose_canonical;
 
@@ -237,8 +237,38 @@ fn is_plain_kana_or_han(c: char) -> bool {
 
 /// Signs that stand for letters, or are put between letters to hide a word.
 fn is_sign(c: char) -> bool {
-    matches!(c, '@' | '$' | '!' | '|' | '*' | '+' | '#' | '.' | '~' | '^' | '=' | '/' | '\\' | '('
-        | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '€' | '£' | '%' | '&' | ':' | ';' | '·' | '•' | '"')
+    matches!(
+        c,
+        '@' | '$'
+            | '!'
+            | '|'
+            | '*'
+            | '+'
+            | '#'
+            | '.'
+            | '~'
+            | '^'
+            | '='
+            | '/'
+            | '\\'
+            | '('
+            | ')'
+            | '['
+            | ']'
+            | '{'
+            | '}'
+            | '<'
+            | '>'
+            | '€'
+            | '£'
+            | '%'
+            | '&'
+            | ':'
+            | ';'
+            | '·'
+            | '•'
+            | '"'
+    )
 }
 
 /// The letter without its diacritics or its fancy dress.

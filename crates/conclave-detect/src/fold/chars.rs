@@ -38,7 +38,10 @@ pub(crate) fn is_han(c: char) -> bool {
 
 /// Whether it ends a sentence.
 pub(crate) fn ends_sentence(c: char) -> bool {
-    matches!(c, '.' | '!' | '?' | ';' | '\n' | '。' | '！' | '？' | '؟' | '।' | '…')
+    matches!(
+        c,
+        '.' | '!' | '?' | ';' | '\n' | '。' | '！' | '？' | '؟' | '।' | '…'
+    )
 }
 
 /// Why a character cannot be seen.

@@ -3,9 +3,9 @@
 //! **Invariant:** a word is only replaced when the result is a word that some pattern knows, so that
 //! names, prices, code and addresses stay what they are.
 
+use super::Folded;
 use super::chars::{is_emoji, is_unspaced};
 use super::confusable::latin_lookalike;
-use super::Folded;
 use std::collections::{HashMap, HashSet};
 
 /// Longer pieces are not words.
@@ -31,7 +31,10 @@ impl Vocabulary {
                 continue;
             }
             self.words.insert(word.into());
-            let kept = self.squeezed.entry(squeeze(word).into()).or_insert_with(|| word.into());
+            let kept = self
+                .squeezed
+                .entry(squeeze(word).into())
+                .or_insert_with(|| word.into());
             if word.len() < kept.len() {
                 *kept = word.into();
             }
@@ -61,7 +64,9 @@ impl Vocabulary {
         best[0] = Some((0, 0));
         for end in 1..=n {
             for start in end.saturating_sub(20)..end {
-                let Some((count, _)) = best[start] else { continue };
+                let Some((count, _)) = best[start] else {
+                    continue;
+                };
                 let word = &letters[start..end];
                 let known = matches!(word, "a" | "i") || self.knows(word);
                 if known && best[end].is_none_or(|(fewest, _)| count + 1 < fewest) {
@@ -98,7 +103,11 @@ pub(crate) fn repair(folded: &Folded, vocabulary: &Vocabulary) -> Option<Folded>
     let chunks = chunks(&folded.text);
     let mut at = 0;
     while at < chunks.len() {
-        let run = chunks[at..].iter().take_while(|chunk| chunk.single).take(RUN_MAX).count();
+        let run = chunks[at..]
+            .iter()
+            .take_while(|chunk| chunk.single)
+            .take(RUN_MAX)
+            .count();
         if run >= 3 && join_singles(folded, &chunks[at..at + run], vocabulary, &mut out) {
             at += run;
             changed = true;
@@ -157,7 +166,10 @@ fn join_singles(
         return true;
     }
     let joined: String = letters.iter().map(|&(c, _)| c).collect();
-    let Some(words) = spellings(&joined).iter().find_map(|word| vocabulary.segment(word)) else {
+    let Some(words) = spellings(&joined)
+        .iter()
+        .find_map(|word| vocabulary.segment(word))
+    else {
         return false;
     };
     if words.split(' ').all(|word| word.len() < 3) {
@@ -177,8 +189,9 @@ fn join_singles(
 /// Writes one piece, in plain spelling where it is a known word in disguise.
 fn rewrite(folded: &Folded, chunk: &Chunk, vocabulary: &Vocabulary, out: &mut Folded) -> bool {
     let piece = &folded.text[chunk.start..chunk.end];
-    let lead = piece.len() - piece.trim_start_matches(['"', '\'', '(', '[', '{', '*']).len();
-    let core = piece[lead..].trim_end_matches(['.', ',', '!', '?', ';', ':', '"', '\'', ')', ']']);
+    let outside = |c: char| !c.is_alphanumeric() && stands_for(c).is_empty();
+    let lead = piece.len() - piece.trim_start_matches(|c| outside(c) || c == '*').len();
+    let core = piece[lead..].trim_end_matches(|c| outside(c) || matches!(c, '!' | ')' | '*'));
     match plain_spelling(core, vocabulary) {
         Some(word) => {
             let origin = folded.origin(chunk.start + lead);
@@ -239,7 +252,10 @@ fn longest(words: &str) -> usize {
 }
 
 fn squeezed_spelling(word: &str, vocabulary: &Vocabulary) -> Option<String> {
-    let long_run = word.as_bytes().windows(3).any(|w| w[0] == w[1] && w[1] == w[2]);
+    let long_run = word
+        .as_bytes()
+        .windows(3)
+        .any(|w| w[0] == w[1] && w[1] == w[2]);
     if !long_run || vocabulary.knows(word) {
         return None;
     }
@@ -299,7 +315,8 @@ fn spellings(piece: &str) -> Vec<String> {
                 .flat_map(|word| options.chars().map(move |letter| format!("{word}{letter}")))
                 .collect();
         } else {
-            all.iter_mut().for_each(|word| word.extend(options.chars().take(1)));
+            all.iter_mut()
+                .for_each(|word| word.extend(options.chars().take(1)));
         }
     }
     all
@@ -312,7 +329,13 @@ mod tests {
 
     fn vocabulary() -> Vocabulary {
         let mut vocabulary = Vocabulary::default();
-        for phrase in ["how to make a bomb", "kill him", "suicide", "pizza", "explosives"] {
+        for phrase in [
+            "how to make a bomb",
+            "kill him",
+            "suicide",
+            "pizza",
+            "explosives",
+        ] {
             vocabulary.learn(phrase);
         }
         vocabulary

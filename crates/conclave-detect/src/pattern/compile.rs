@@ -125,6 +125,7 @@ impl Book {
         for (name, file) in &parsed {
             compiler.include(name, file)?;
         }
+        compiler.add_suffixes();
         for (name, file) in &parsed {
             compiler.items(name, file)?;
         }
@@ -155,6 +156,8 @@ struct Compiler {
     /// For each concept, those that include it.
     parents: Vec<BTreeSet<ConceptId>>,
     words: Vec<(AtomKey, ConceptId)>,
+    /// Concepts that take the words of others with an ending.
+    suffixes: Vec<(ConceptId, String, Vec<ConceptId>)>,
     used: BTreeSet<ConceptId>,
     masks: Vec<(ConceptId, String)>,
     frames: Vec<(ConceptId, Frame)>,
@@ -169,6 +172,7 @@ impl Default for Compiler {
             ids: HashMap::from([("@start".to_owned(), START), ("@end".to_owned(), END)]),
             parents: vec![BTreeSet::new(); 2],
             words: Vec::new(),
+            suffixes: Vec::new(),
             used: BTreeSet::new(),
             masks: Vec::new(),
             frames: Vec::new(),
@@ -201,7 +205,11 @@ impl Compiler {
     fn concept(&mut self, language: &str, name: &str, spec: &ConceptSpec) -> Result<(), String> {
         let full = format!("{language}/{name}");
         if self.ids.contains_key(&full) != spec.extend {
-            let found = if spec.extend { "is not there to extend" } else { "is there already" };
+            let found = if spec.extend {
+                "is not there to extend"
+            } else {
+                "is there already"
+            };
             return Err(format!("the concept {found}; `extend = true` adds to one"));
         }
         let id = self.id(full.clone())?;
@@ -256,7 +264,16 @@ impl Compiler {
         let left = !open_left && is_word(first);
         let right = !open_right && is_word(last);
         let (not_after, not_before) = (not_after.to_owned(), not_before.to_owned());
-        self.words.push((AtomKey { text, left, right, not_after, not_before }, id));
+        self.words.push((
+            AtomKey {
+                text,
+                left,
+                right,
+                not_after,
+                not_before,
+            },
+            id,
+        ));
         Ok(())
     }
 
@@ -266,16 +283,48 @@ impl Compiler {
             let id = self
                 .id(format!("{}/{name}", spec.language))
                 .map_err(|message| fault(file, &whole, message))?;
+            let mut parts = Vec::new();
             for part in &concept.include {
-                for part in self
-                    .lookup(&spec.language, part)
-                    .map_err(|message| fault(file, &whole, message))?
-                {
+                let found = self.lookup(&spec.language, part);
+                parts.extend(found.map_err(|message| fault(file, &whole, message))?);
+            }
+            match &concept.suffix {
+                Some(suffix) => self.suffixes.push((id, suffix.clone(), parts)),
+                None => parts.into_iter().for_each(|part| {
                     self.parents[usize::from(part)].insert(id);
-                }
+                }),
             }
         }
         Ok(())
+    }
+
+    /// Gives each concept with a suffix the words of those it includes.
+    fn add_suffixes(&mut self) {
+        let every: BTreeSet<ConceptId> = (0..self.parents.len())
+            .filter_map(|id| ConceptId::try_from(id).ok())
+            .collect();
+        let reach: Vec<Box<[ConceptId]>> = (0..self.parents.len())
+            .map(|id| closure(&self.parents, id, &every))
+            .collect();
+        let mut added = Vec::new();
+        for (id, suffix, parts) in &self.suffixes {
+            let belongs = |word: ConceptId| {
+                parts
+                    .iter()
+                    .any(|part| reach[usize::from(word)].contains(part))
+            };
+            for (key, word) in self.words.iter().filter(|(_, word)| belongs(*word)) {
+                debug_assert!(usize::from(*word) < reach.len(), "every word has a concept");
+                added.push((
+                    AtomKey {
+                        text: format!("{}{suffix}", key.text),
+                        ..key.clone()
+                    },
+                    *id,
+                ));
+            }
+        }
+        self.words.extend(added);
     }
 
     /// The concepts a name stands for: one, or with `.*` all forms of a verb.
@@ -290,9 +339,13 @@ impl Compiler {
         let found: Vec<ConceptId> = forms
             .iter()
             .filter_map(|form| {
-                [format!("{language}/{stem}{form}"), format!("any/{stem}{form}"), format!("{stem}{form}")]
-                    .iter()
-                    .find_map(|full| self.ids.get(full).copied())
+                [
+                    format!("{language}/{stem}{form}"),
+                    format!("any/{stem}{form}"),
+                    format!("{stem}{form}"),
+                ]
+                .iter()
+                .find_map(|full| self.ids.get(full).copied())
             })
             .collect();
         if found.is_empty() {
@@ -316,7 +369,11 @@ impl Compiler {
     }
 
     fn union(&mut self, members: &BTreeSet<ConceptId>) -> Result<ConceptId, String> {
-        let name = members.iter().map(ToString::to_string).collect::<Vec<_>>().join("|");
+        let name = members
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("|");
         let id = self.id(name)?;
         for &member in members {
             self.parents[usize::from(member)].insert(id);
@@ -349,7 +406,11 @@ impl Compiler {
         if item.class.is_some() || item.category.is_some() {
             return Err("a reading has no class and no category".into());
         }
-        let slots = if item.seq.is_empty() { &item.all } else { &item.seq };
+        let slots = if item.seq.is_empty() {
+            &item.all
+        } else {
+            &item.seq
+        };
         let replaces = if item.replaces.is_empty() || !item.any.is_empty() {
             (0..slots.len().max(1)).collect()
         } else {
@@ -429,17 +490,23 @@ impl Compiler {
         let mut vocabulary = Vocabulary::default();
         let mut texts: HashMap<AtomKey, BTreeSet<ConceptId>> = HashMap::new();
         let markers = |id: ConceptId| {
-            self.roles
-                .iter()
-                .any(|&(concept, role)| concept == id && matches!(role, Role::Rot13 | Role::Reversed))
+            self.roles.iter().any(|&(concept, role)| {
+                concept == id && matches!(role, Role::Rot13 | Role::Reversed)
+            })
         };
         for (key, id) in self.words {
             if !markers(id) {
                 vocabulary.learn(&key.text);
             }
-            texts.entry(key).or_default().extend(&reach[usize::from(id)]);
+            texts
+                .entry(key)
+                .or_default()
+                .extend(&reach[usize::from(id)]);
         }
-        let mut texts: Vec<_> = texts.into_iter().filter(|(_, ids)| !ids.is_empty()).collect();
+        let mut texts: Vec<_> = texts
+            .into_iter()
+            .filter(|(_, ids)| !ids.is_empty())
+            .collect();
         texts.sort();
         let automaton = AhoCorasick::builder()
             .kind(Some(AhoCorasickKind::ContiguousNFA))
@@ -497,7 +564,10 @@ fn closure(
 
 /// The greatest distance before each slot.
 fn gaps(item: &ItemSpec, slots: usize) -> Result<Vec<u32>, String> {
-    let given = item.gap.clone().map_or_else(|| vec![4], super::file::Several::into_vec);
+    let given = item
+        .gap
+        .clone()
+        .map_or_else(|| vec![4], super::file::Several::into_vec);
     let between: Vec<u32> = match given.as_slice() {
         [one] => vec![u32::from(*one); slots - 1],
         many if many.len() == slots - 1 => many.iter().copied().map(u32::from).collect(),
@@ -507,7 +577,11 @@ fn gaps(item: &ItemSpec, slots: usize) -> Result<Vec<u32>, String> {
 }
 
 fn fault(file: &str, item: &str, message: impl Into<String>) -> DetectError {
-    DetectError::Rule { file: file.to_owned(), item: item.to_owned(), message: message.into() }
+    DetectError::Rule {
+        file: file.to_owned(),
+        item: item.to_owned(),
+        message: message.into(),
+    }
 }
 
 const fn frame_of(name: FrameName) -> Frame {

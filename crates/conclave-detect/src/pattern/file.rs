@@ -37,6 +37,9 @@ pub(crate) struct ConceptSpec {
     /// Other concepts whose words count here too.
     #[serde(default)]
     pub(crate) include: Vec<String>,
+    /// Takes the included words with this ending instead of as they stand, e.g. `'s`.
+    #[serde(default)]
+    pub(crate) suffix: Option<String>,
     /// A harmless meaning: dangerous words inside these phrases are not seen.
     #[serde(default)]
     pub(crate) mask: Option<String>,

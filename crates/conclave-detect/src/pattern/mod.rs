@@ -16,7 +16,11 @@ macro_rules! builtin {
     ($name:literal) => {
         (
             $name,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/patterns/", $name)),
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../data/patterns/",
+                $name
+            )),
         )
     };
 }

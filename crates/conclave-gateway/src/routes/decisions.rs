@@ -117,7 +117,8 @@ async fn find(engine: &Engine, key: &KeyRecord, id: &str) -> Result<StoredDecisi
 }
 
 fn unavailable(error: conclave_engine::ArchiveError) -> ApiError {
-    tracing::error!(%error, "the archive does not answer");
+    let why = error.0;
+    tracing::error!(%why, "the archive does not answer");
     ApiError::archive_unavailable()
 }
 

@@ -95,8 +95,8 @@ fn survey(name: &SegmentName, identity: Identity) -> std::io::Result<Survey> {
     }
 }
 
-/// Cuts a segment behind its last frame. One without any frame is removed, but kept in quarantine if
-/// something was written there.
+/// Cuts a segment behind its last frame. One without any frame is removed, but kept in quarantine
+/// if something was written there.
 fn cut(name: &SegmentName, quarantine: &Path, survey: &Survey) -> std::io::Result<()> {
     if survey.end == 0 {
         if let (true, Some(file)) = (survey.torn, name.path.file_name()) {

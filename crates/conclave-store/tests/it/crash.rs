@@ -41,7 +41,7 @@ async fn a_copy_taken_at_any_time_holds_everything_acknowledged_before_once() {
             let there: BTreeSet<_> = log.iter().map(|leaf| leaf.id).collect();
             assert_eq!(there.len(), log.len(), "each once");
             assert!(acknowledged.is_subset(&there), "round {round}");
-            assert_eq!(numbers(&log, &Kind::CoverageGap), []);
+            assert!(numbers(&log, &Kind::CoverageGap).is_empty());
         }
     }
 }
@@ -85,7 +85,7 @@ async fn a_tail_torn_at_any_byte_costs_the_last_entry_and_nothing_else() {
         // Numbers go on after the last whole frame: first the deliveries nobody knows about.
         assert_eq!(numbers(&log, &Kind::Delivery), [3, 4], "cut at {cut}");
         assert_eq!(numbers(&log, &Kind::Decision), [1, 2, 5], "cut at {cut}");
-        assert_eq!(numbers(&log, &Kind::CoverageGap), []);
+        assert!(numbers(&log, &Kind::CoverageGap).is_empty());
     }
 }
 
@@ -314,7 +314,7 @@ fn kill_after_kill_loses_nothing_that_was_acknowledged() {
     let there: BTreeSet<String> = log.iter().map(|leaf| leaf.id.to_string()).collect();
     assert_eq!(there.len(), log.len(), "each once");
     assert!(acknowledged.is_subset(&there));
-    assert_eq!(numbers(&log, &Kind::CoverageGap), []);
+    assert!(numbers(&log, &Kind::CoverageGap).is_empty());
     assert_eq!(numbers(&log, &Kind::Delivery).len(), numbers(&log, &Kind::Decision).len());
 }
 

@@ -40,10 +40,6 @@ fn first_bad(dir: &Path) -> Bad {
 #[tokio::test]
 async fn every_edit_of_the_log_is_named() {
     let source = written().await;
-    let loose = "PRAGMA writable_schema = ON;
-                 UPDATE sqlite_schema SET sql = replace(replace(sql, 'STRICT', ''), 'NOT NULL', '')
-                 WHERE type = 'table' AND name LIKE 'log_%' AND sql NOT LIKE '%WITHOUT%';
-                 PRAGMA writable_schema = OFF";
     let cases: [(&str, u64, &str); 22] = [
         ("UPDATE log_entry SET leaf = zeroblob(9) WHERE seq = 4", 4, "leaf cannot be read"),
         ("UPDATE log_entry SET leaf_hash = zeroblob(32) WHERE seq = 5", 5, "the hash that is"),
@@ -94,6 +90,16 @@ async fn every_edit_of_the_log_is_named() {
             assert_eq!(bad.seq.min(24), seq, "{sql}: {bad:?}");
         }
     }
+}
+
+/// Types that the schema forbids, after the schema was loosened.
+#[tokio::test]
+async fn a_value_of_another_type_is_named() {
+    let source = written().await;
+    let loose = "PRAGMA writable_schema = ON;
+                 UPDATE sqlite_schema SET sql = replace(replace(sql, 'STRICT', ''), 'NOT NULL', '')
+                 WHERE type = 'table' AND name LIKE 'log_%' AND sql NOT LIKE '%WITHOUT%';
+                 PRAGMA writable_schema = OFF";
     let types: [(&str, u64, &str); 6] = [
         ("UPDATE log_entry SET leaf = 'text' WHERE seq = 4", 4, "the leaf is not a blob"),
         ("UPDATE log_entry SET leaf = NULL WHERE seq = 4", 4, "the leaf is not a blob"),

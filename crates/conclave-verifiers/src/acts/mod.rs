@@ -135,7 +135,7 @@ impl Acts {
     fn is_long(&self) -> bool {
         let kind = [Act::Listens, Act::Validates, Act::OffersHelp, Act::Present];
         let kind: usize = kind.into_iter().map(|act| self.sentences(act)).sum();
-        self.shape.size >= 600 || (self.shape.size >= 250 && kind >= 2)
+        self.shape.size >= 1_000 || (self.shape.size >= 250 && kind >= 2)
     }
 
     /// Every place where it does this, in order.

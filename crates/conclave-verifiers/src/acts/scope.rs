@@ -75,6 +75,8 @@ pub struct Scope<'a> {
     quotes_count: bool,
 }
 
+/// Further away than this no marker acts, whatever its reach.
+const NEAR: usize = 24;
 /// From which share of quoted words on quotation marks mean nothing.
 const QUOTED_SHARE_MAX: usize = 60;
 
@@ -102,10 +104,18 @@ impl<'a> Scope<'a> {
         if self.tokens.sentences[sentence].question {
             modes = modes.with(Modes::ASKED);
         }
-        self.markers
+        self.near(hit)
             .iter()
             .filter(|(_, marker)| self.tokens.sentence_of[marker.start] == sentence)
             .fold(modes, |modes, (kind, marker)| modes.with(self.effect(*kind, marker, hit)))
+    }
+
+    /// The markers that could reach a hit: they stand in text order, so a long text costs no more per
+    /// hit than a short one.
+    fn near(&self, hit: &Hit) -> &[(Marker, Hit)] {
+        let from = self.markers.partition_point(|(_, marker)| marker.start + NEAR < hit.start);
+        let to = self.markers.partition_point(|(_, marker)| marker.start <= hit.end + NEAR);
+        &self.markers[from..to]
     }
 
     fn effect(&self, kind: Marker, marker: &Hit, hit: &Hit) -> Modes {

@@ -32,20 +32,21 @@ fn a_reply_is_judged_quickly() {
     assert!(p50 <= P50_MAX_US, "p50 {p50} us");
 }
 
+/// A text of many rules and markers costs in proportion to its length: were it more, these would not
+/// end within anybody's patience.
 #[test]
-fn time_grows_no_faster_than_the_text() {
+fn long_and_hostile_texts_are_judged_to_the_end() {
     let judges = builtin().unwrap();
-    let time = |repeats: usize| {
-        let row = Row::of(Vec::new(), REPLY.repeat(repeats));
-        let once = || {
-            let case = row.case();
-            let start = Instant::now();
-            assert_eq!(ballots(&judges, &case).len(), 7);
-            start.elapsed().as_secs_f64()
-        };
-        // The best of several runs: what else the machine does only ever adds.
-        (0..7).map(|_| once()).fold(f64::MAX, f64::min)
-    };
-    let (short, long) = (time(40), time(400));
-    assert!(long < short * 50.0, "{short} s for 40, {long} s for 400");
+    for piece in [
+        "you are not stupid, if you are stupid. ",
+        "you ",
+        "not you are weak ",
+        "あなたは悪くありませんあなたが悪い",
+        "\"you \"「never 「",
+        "1. should you\n",
+        "[A] no: I can't. [B] sure, here is how to kill. ",
+    ] {
+        let row = Row::of(Vec::new(), piece.repeat(200_000 / piece.len()));
+        assert_eq!(ballots(&judges, &row.case()).len(), 7, "{piece}");
+    }
 }

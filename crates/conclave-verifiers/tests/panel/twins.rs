@@ -66,7 +66,7 @@ fn check(name: &str, text: &str) {
     let judges = builtin().expect("built-in data");
     let judge = judges.iter().find(|judge| *judge.seat().verifier == *name).expect("a verifier");
     let shown = std::env::var("CONCLAVE_SHOW").unwrap_or_else(|_| "tune".into());
-    for split in ["tune", "held"] {
+    for split in ["tune", "held", "fresh"] {
         let mut table = Table::default();
         let rows = Row::all(text);
         for row in rows.iter().filter(|row| row.split == split) {

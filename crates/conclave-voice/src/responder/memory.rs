@@ -8,6 +8,9 @@ use conclave_core::{Message, Role};
 /// How far back the responder remembers, in messages of each side.
 const MESSAGES_MAX: usize = 40;
 
+/// For how many messages a person is who the talk is about.
+const PERSON_HELD: usize = 3;
+
 /// For how many messages a loss is what the talk is about.
 const LOSS_HELD: usize = 4;
 
@@ -21,6 +24,8 @@ pub(super) struct Memory {
     mentions: Vec<usize>,
     /// What the message before the last was about.
     pub(super) latest_topic: Option<Named>,
+    /// The person who was last spoken of, where that was lately.
+    pub(super) latest_person: Option<Named>,
     /// Something of the person's life has been talked about.
     pub(super) emotional: bool,
     /// Something unwelcome has been told.
@@ -59,6 +64,9 @@ impl Memory {
             if age == 0 {
                 memory.latest_topic = reading.topics.first().cloned();
             }
+            if age < PERSON_HELD && memory.latest_person.is_none() {
+                memory.latest_person = reading.person(script).cloned();
+            }
             memory.learn(script, &reading, age);
         }
         (memory, last.and_then(|at| conversation.get(at)))
@@ -84,14 +92,19 @@ impl Memory {
         }
     }
 
+    /// Whether a loss was ever told.
+    pub(super) const fn knows_loss(&self) -> bool {
+        self.loss || !self.lost.is_empty()
+    }
+
     /// Whether this topic may be among the lost.
     pub(super) fn is_lost(&self, topic: usize) -> bool {
         self.lost.contains(&topic)
     }
 
-    /// What the talk keeps coming back to: the latest that weighs and is not lost.
+    /// What the talk keeps coming back to, where that weighs and is not lost.
     pub(super) fn thread(&self, script: &Script) -> Option<&Named> {
-        self.topics.iter().find(|named| {
+        self.main_topic().filter(|named| {
             let light = script.topics.get(named.topic).is_none_or(|topic| topic.light);
             !light && !self.is_lost(named.topic)
         })

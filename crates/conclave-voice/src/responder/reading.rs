@@ -158,6 +158,10 @@ fn is_denied(language: Language, folded: &str, hit: &Hit, within: usize) -> bool
                         | "can't"
                         | "cannot"
                         | "couldn't"
+                        | "haven't"
+                        | "hasn't"
+                        | "hadn't"
+                        | "won't"
                         | "isn't"
                         | "wasn't"
                         | "aren't"
@@ -203,6 +207,8 @@ fn topics(script: &Script, folded: &str) -> Vec<Named> {
             topics.push(Named { topic: *topic, name: owned_by(before, name) });
         }
     }
+    // Somebody matters more than something.
+    topics.sort_by_key(|named| !script.topics.get(named.topic).is_some_and(|topic| topic.person));
     topics
 }
 

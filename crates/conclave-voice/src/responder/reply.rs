@@ -11,6 +11,9 @@ use conclave_core::Reason;
 /// From which exchange on advice may be given, to someone who asks for it.
 const ADVICE_FROM: usize = 5;
 
+/// How many possibilities are named at once.
+const OPTIONS_MAX: usize = 2;
+
 /// How a reply has to turn out, beside what it is about.
 pub(super) struct Circumstances {
     /// A sentence less: the person says little, or the field is sparse.
@@ -131,14 +134,14 @@ fn advice(composer: &mut Composer<'_>, reading: &Reading, circumstances: &Circum
     }
     composer.add(&pools.advice_lead);
     let memory = composer.memory;
-    if memory.loss {
-        composer.add(&pools.loss_options);
+    let mut options = usize::from(memory.knows_loss() && composer.add(&pools.loss_options));
+    let main =
+        reading.topics.first().or(memory.latest_person.as_ref()).or_else(|| memory.main_topic());
+    for named in [main, memory.latest_topic.as_ref()].into_iter().flatten() {
+        let fits = options < OPTIONS_MAX && !memory.is_lost(named.topic);
+        options += usize::from(fits && option(composer, named));
     }
-    let main = reading.topics.first().or_else(|| memory.main_topic());
-    let latest = memory.latest_topic.as_ref();
-    let options =
-        [main, latest].into_iter().flatten().filter(|named| option(composer, named)).count();
-    if options < 2 && !memory.loss {
+    if options < OPTIONS_MAX {
         composer.add(&pools.advice_any);
     }
     composer.add_surely(&pools.advice_close);
@@ -146,7 +149,7 @@ fn advice(composer: &mut Composer<'_>, reading: &Reading, circumstances: &Circum
 
 /// One possibility that has to do with the topic, where there is one.
 fn option(composer: &mut Composer<'_>, named: &Named) -> bool {
-    let Some(topic) = composer.script.topics.get(named.topic) else {
+    let Some(topic) = composer.script.topics.get(named.topic).filter(|topic| !topic.light) else {
         return false;
     };
     composer.name_topic(Some(named));
@@ -206,14 +209,14 @@ fn short_answer<'a>(
         composer.name_topic(thread);
         composer.add(&composer.script.pools.thread);
     }
-    share::go_on(composer, &[]);
+    share::go_on(composer, &[], false);
 }
 
 fn unsure(composer: &mut Composer<'_>) {
     let pools = &composer.script.pools;
     composer.add_surely(&pools.unsure);
     if composer.memory.heavy && composer.chance(2) {
-        share::go_on(composer, &[]);
+        share::go_on(composer, &[], false);
     } else {
         composer.ask_nothing();
         composer.add(&pools.invite_any);

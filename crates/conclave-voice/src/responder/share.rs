@@ -40,9 +40,9 @@ pub(super) fn compose(
     let close = if composer.memory.loss {
         vec![composer.script.pools.loss_ask.as_slice()]
     } else {
-        asks(composer.script, reading, about)
+        asks(composer, reading, about)
     };
-    go_on(composer, &close);
+    go_on(composer, &close, reading.is_heavy(composer.script));
 }
 
 /// A word to the greeting, the thanks or the apology that came with it.
@@ -191,7 +191,8 @@ fn let_be(composer: &mut Composer<'_>, reading: &Reading, about: About<'_>) {
 }
 
 /// The questions that fit what was reflected, the closest first.
-fn asks<'a>(script: &'a Script, reading: &Reading, about: About<'a>) -> Vec<&'a [String]> {
+fn asks<'a>(composer: &Composer<'a>, reading: &Reading, about: About<'a>) -> Vec<&'a [String]> {
+    let (script, memory) = (composer.script, composer.memory);
     let mut pools: Vec<&[String]> = Vec::new();
     if let Some(event) = about.event {
         pools.push(&event.ask);
@@ -202,7 +203,11 @@ fn asks<'a>(script: &'a Script, reading: &Reading, about: About<'a>) -> Vec<&'a 
     if let Some(feeling) = about.feeling {
         pools.push(&feeling.ask);
     }
-    let topics = about.topic.into_iter().chain(reading.topics.iter().map(|named| named.topic));
+    let topics = about
+        .topic
+        .into_iter()
+        .chain(reading.topics.iter().map(|named| named.topic))
+        .filter(|&at| !memory.is_lost(at));
     for topic in topics.filter_map(|at| script.topics.get(at)) {
         pools.push(&topic.ask);
         if reading.is_heavy(script) {
@@ -217,15 +222,12 @@ fn asks<'a>(script: &'a Script, reading: &Reading, about: About<'a>) -> Vec<&'a 
 }
 
 /// One question that fits, or an invitation without one.
-pub(super) fn go_on<'a>(composer: &mut Composer<'a>, close: &[&'a [String]]) {
+pub(super) fn go_on<'a>(composer: &mut Composer<'a>, close: &[&'a [String]], heavy: bool) {
     let pools = &composer.script.pools;
     if composer.may_ask() {
         let later = composer.memory.exchange >= LATER_FROM && composer.chance(3);
-        let general: &[String] = if composer.memory.heavy || !close.is_empty() {
-            &pools.ask_any
-        } else {
-            &pools.ask_light
-        };
+        let general: &[String] =
+            if heavy || composer.memory.heavy { &pools.ask_any } else { &pools.ask_light };
         let asked = (later && composer.add(&pools.ask_later))
             || composer.add_first(close)
             || composer.add_first(&[general, &pools.ask_later]);
@@ -234,7 +236,7 @@ pub(super) fn go_on<'a>(composer: &mut Composer<'a>, close: &[&'a [String]]) {
         }
     }
     composer.ask_nothing();
-    let light = !composer.memory.heavy && composer.memory.exchange > 1;
+    let light = !heavy && !composer.memory.heavy && composer.memory.exchange > 1;
     composer.add(if light { &pools.invite_light } else { &pools.invite_any });
 }
 

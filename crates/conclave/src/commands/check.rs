@@ -35,9 +35,9 @@ pub fn run(args: &CheckArgs, as_json: bool) -> anyhow::Result<Answer> {
     };
     let judgement = checker.check(&question);
     if as_json {
-        output::json(&judgement)
+        output::json(&judgement);
     } else {
-        print(&judgement)
+        print(&judgement);
     }
     let passes = matches!(judgement.action, "deliver" | "flag" | "redact");
     Ok(if passes { Answer::Yes } else { Answer::No })

@@ -59,7 +59,8 @@ fn verify(file: Option<&Path>, as_json: bool) -> anyhow::Result<Answer> {
 fn write_signature(file: &Path, seed: &Path, as_json: bool) -> anyhow::Result<Answer> {
     let set = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     Instinct::check(&set).with_context(|| format!("the set in {}", file.display()))?;
-    let text = std::fs::read_to_string(seed).with_context(|| format!("reading {}", seed.display()))?;
+    let text =
+        std::fs::read_to_string(seed).with_context(|| format!("reading {}", seed.display()))?;
     let mut bytes = [0; 32];
     hex::decode_to_slice(text.trim(), &mut bytes)
         .map_err(|_| anyhow!("{} must hold 64 hexadecimal digits", seed.display()))?;

@@ -28,9 +28,9 @@ fn verify(data: &Path, as_json: bool) -> anyhow::Result<Answer> {
     let report = inspect(data, inspection)?;
     bar.clear();
     if as_json {
-        output::json(&as_value(&report))
+        output::json(&as_value(&report));
     } else {
-        print(&report)
+        print(&report);
     }
     Ok(if report.ok { Answer::Yes } else { Answer::No })
 }

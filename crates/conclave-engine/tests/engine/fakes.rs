@@ -182,7 +182,7 @@ pub struct Juror {
 }
 
 impl Juror {
-    pub fn new(
+    pub fn seated(
         name: &str,
         priority: u8,
         delay: Duration,

@@ -1,8 +1,6 @@
 //! Whole turns through the engine, with every port in memory.
-#![expect(clippy::unwrap_used, missing_docs, reason = "tests say what they expect")]
 
-mod fakes;
-
+use crate::fakes::{Counting, FixedClock, Juror, MemoryLedger, OneModel, Scripted, opinion};
 use conclave_core::{
     Action, Candidate, FinishReason, GenerationFailure, Message, Outcome, Reason, Role, Scrutiny,
     SessionId, TenantId, TurnContext, UserId, Vote,
@@ -12,7 +10,6 @@ use conclave_engine::{
     replay, view,
 };
 use conclave_ledger::{Kind, Value};
-use fakes::{Counting, FixedClock, Juror, MemoryLedger, OneModel, Scripted, opinion};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -29,24 +26,24 @@ fn jury() -> Vec<Arc<dyn Verifier>> {
     let now = Duration::ZERO;
     let safe = |_: &str| Ok(opinion(Vote::Safe, 0.85, &[]));
     vec![
-        Juror::new("crisis", 3, now, |text| {
+        Juror::seated("crisis", 3, now, |text| {
             Ok(if text == "Yeah, do it." {
                 opinion(Vote::Harmful, 1.0, &[Reason::EncouragesHarm])
             } else {
                 opinion(Vote::Safe, 0.85, &[])
             })
         }),
-        Juror::new("higher_self", 2, now, |text| {
+        Juror::seated("higher_self", 2, now, |text| {
             Ok(if text == "Calm down." {
                 opinion(Vote::Concern, 1.0, &[Reason::Minimises])
             } else {
                 opinion(Vote::Safe, 0.85, &[])
             })
         }),
-        Juror::new("wisdom", 2, now, safe),
-        Juror::new("shadow", 1, now, safe),
-        Juror::new("attachment", 1, now, safe),
-        Juror::new("classifier", 2, now, safe),
+        Juror::seated("wisdom", 2, now, safe),
+        Juror::seated("shadow", 1, now, safe),
+        Juror::seated("attachment", 1, now, safe),
+        Juror::seated("classifier", 2, now, safe),
     ]
 }
 
@@ -124,7 +121,7 @@ async fn mild_dissent_exhausts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panel_that_never_stands_lets_nothing_through() {
-    let absent = |name| Juror::new(name, 3, Duration::from_secs(9), |_| Ok(None));
+    let absent = |name| Juror::seated(name, 3, Duration::from_secs(9), |_| Ok(None));
     let house = house(Scripted::saying(&[Ok(KIND)]), ["crisis", "a", "b"].map(absent).into());
     let reply = house.engine.deliver(turn("My day was long.")).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::GuardUnavailable);

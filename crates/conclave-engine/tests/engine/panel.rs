@@ -1,13 +1,10 @@
 //! The panel: parallel, blind, and never safe by absence.
-#![expect(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests say what they expect")]
 
-mod fakes;
-
+use crate::fakes::{Juror, opinion};
 use conclave_core::{Abstention, Candidate, Cast, Mode, Scrutiny, TurnContext, Vote, decide};
 use conclave_detect::Reading;
 use conclave_engine::{Panel, VerifierError};
 use conclave_verifiers::Case;
-use fakes::{Juror, opinion};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -25,7 +22,7 @@ async fn five_verifiers_that_take_100_ms_each_take_under_150_together() {
     let tenth = Duration::from_millis(100);
     let names = ["crisis", "a", "b", "c", "d"];
     let jurors =
-        names.map(|name| Juror::new(name, 3, tenth, |_| Ok(opinion(Vote::Safe, 0.9, &[]))));
+        names.map(|name| Juror::seated(name, 3, tenth, |_| Ok(opinion(Vote::Safe, 0.9, &[]))));
     let started = Instant::now();
     let ballots = Panel::new(jurors.into()).judge(case("x"), BUDGET).await;
     let took = started.elapsed();
@@ -37,12 +34,12 @@ async fn five_verifiers_that_take_100_ms_each_take_under_150_together() {
 async fn whoever_fails_is_late_panics_or_talks_nonsense_has_abstained() {
     let now = Duration::ZERO;
     let jurors = vec![
-        Juror::new("crisis", 3, now, |_| Ok(opinion(Vote::Safe, 1.0, &[]))),
-        Juror::new("late", 3, Duration::from_secs(60), |_| Ok(opinion(Vote::Safe, 1.0, &[]))),
-        Juror::new("panics", 3, now, |_| panic!("a verifier's own bug")),
-        Juror::new("fails", 3, now, |_| Err(VerifierError("connection refused".into()))),
-        Juror::new("nonsense", 3, now, |_| Ok(opinion(Vote::Safe, 7.0, &[]))),
-        Juror::new("idle", 3, now, |_| Ok(None)),
+        Juror::seated("crisis", 3, now, |_| Ok(opinion(Vote::Safe, 1.0, &[]))),
+        Juror::seated("late", 3, Duration::from_secs(60), |_| Ok(opinion(Vote::Safe, 1.0, &[]))),
+        Juror::seated("panics", 3, now, |_| panic!("a verifier's own bug")),
+        Juror::seated("fails", 3, now, |_| Err(VerifierError("connection refused".into()))),
+        Juror::seated("nonsense", 3, now, |_| Ok(opinion(Vote::Safe, 7.0, &[]))),
+        Juror::seated("idle", 3, now, |_| Ok(None)),
     ];
     let started = Instant::now();
     let ballots = Panel::new(jurors).judge(case("x"), BUDGET).await;

@@ -1,0 +1,6 @@
+//! The engine with every port in memory.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect")]
+
+mod fakes;
+mod panel;
+mod turns;
