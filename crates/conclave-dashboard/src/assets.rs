@@ -67,8 +67,8 @@ pub(crate) async fn serve(
     } else {
         ([(header::CONTENT_TYPE, asset.kind)], asset.bytes).into_response()
     };
-    let dated = query.is_some_and(|query| query == format!("v={digest}"));
-    let caching = if dated { "public, max-age=31536000, immutable" } else { "no-cache" };
+    let named = query.is_some_and(|query| query == format!("v={digest}"));
+    let caching = if named { "public, max-age=31536000, immutable" } else { "no-cache" };
     let answered = response.headers_mut();
     answered.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     if let Ok(tag) = HeaderValue::try_from(tag) {

@@ -18,6 +18,7 @@ mod pseudonym;
 mod record;
 mod settings;
 mod stored;
+mod transcript;
 mod turn;
 mod view;
 

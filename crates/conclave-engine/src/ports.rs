@@ -260,6 +260,31 @@ pub enum KeyRole {
     Owner,
 }
 
+impl KeyRole {
+    /// Every role.
+    pub const ALL: [Self; 6] =
+        [Self::App, Self::Reviewer, Self::Elder, Self::Admin, Self::Auditor, Self::Owner];
+
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::Reviewer => "reviewer",
+            Self::Elder => "elder",
+            Self::Admin => "admin",
+            Self::Auditor => "auditor",
+            Self::Owner => "owner",
+        }
+    }
+
+    /// Finds the role with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == name)
+    }
+}
+
 /// One API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {

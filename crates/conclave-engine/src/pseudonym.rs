@@ -29,7 +29,7 @@ pub(crate) fn seed_of(turn: &Turn) -> u64 {
     digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
 }
 
-fn pseudonym(key: &[u8; 32], what: &[u8], tenant: &str, name: &str) -> [u8; 16] {
+pub(crate) fn pseudonym(key: &[u8; 32], what: &[u8], tenant: &str, name: &str) -> [u8; 16] {
     // HMAC takes a key of any length, so this cannot fail; an all-zero digest would only merge people.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
         return [0; 16];

@@ -1,5 +1,6 @@
 //! Which of the two languages the system itself speaks a text calls for.
 
+use crate::lexicon::LETTERS_MAX;
 use conclave_core::{Message, Role};
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +42,7 @@ impl Language {
     #[must_use]
     pub fn of_text(text: &str) -> Option<Self> {
         let mut latin = false;
-        for letter in text.chars() {
+        for letter in text.chars().take(LETTERS_MAX) {
             if is_kana(letter) || is_han(letter) {
                 return Some(Self::Japanese);
             }

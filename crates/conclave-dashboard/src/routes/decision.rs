@@ -10,6 +10,7 @@ use crate::decision::{Sheet, Sight};
 use crate::page::{Frame, Here, Trouble, archive_trouble, page};
 use crate::visitor::Visitor;
 use askama::Template;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use conclave_core::AuditId;
@@ -27,8 +28,10 @@ struct DecisionPage {
 pub(super) async fn show(
     State(dashboard): State<Dashboard>,
     visitor: Visitor,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Response {
+    // An address that is not even text names no decision.
+    let id = id.map(|Path(id)| id).unwrap_or_default();
     match sheet(&dashboard, &visitor, &id).await {
         Ok(sheet) => {
             let frame = Frame::of(&dashboard, &visitor, Here::Decision, "Decision");

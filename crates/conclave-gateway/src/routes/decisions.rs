@@ -9,7 +9,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::AuditId;
 use conclave_engine::{Archive, DecisionFilter, Engine, KeyRecord, StoredDecision, explain, view};
-use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
+use conclave_ledger::tenant_number;
 use http::HeaderMap;
 use serde_json::json;
 
@@ -80,8 +80,8 @@ pub(super) async fn one(
         let engine = gateway.engine();
         let stored = find(&engine, &key, &id).await?;
         let with_words = sight(key.role) == Sight::Words;
-        if with_words {
-            note_reading(&engine, &key, &stored);
+        if with_words && let Some(read) = AuditId::parse(&id) {
+            engine.note_transcript_read(&key.tenant, key.id.as_str(), read);
         }
         Ok(Json(view(&stored, with_words)).into_response())
     };
@@ -120,18 +120,4 @@ fn unavailable(error: conclave_engine::ArchiveError) -> ApiError {
     let why = error.0;
     tracing::error!(%why, "the archive does not answer");
     ApiError::archive_unavailable()
-}
-
-/// Whoever reads a transcript leaves a trace.
-fn note_reading(engine: &Engine, key: &KeyRecord, stored: &StoredDecision) {
-    let draft = Draft {
-        kind: Kind::AdminAction,
-        parent: Some(stored.leaf.id),
-        public: Value::map([
-            ("what", Value::from("decision.read")),
-            ("key", Value::from(key.id.as_str())),
-        ]),
-        ..stored.leaf.draft.clone()
-    };
-    engine.ledger.append_soon(Draft { audit: None, ..draft }, Body::empty());
 }

@@ -64,7 +64,8 @@ CREATE INDEX audit_undelivered ON response_audit_log (seq) WHERE delivery_status
 "];
 
 /// The operational database: what is not part of the log and may change.
-pub(crate) const OPS: &[&str] = &["
+pub(crate) const OPS: &[&str] = &[
+    "
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
     digest BLOB NOT NULL UNIQUE,
@@ -84,4 +85,14 @@ CREATE TABLE outbox_entry (
     public BLOB NOT NULL,
     created_ms INTEGER NOT NULL
 ) STRICT;
-"];
+",
+    "
+CREATE TABLE person (
+    name TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    role TEXT NOT NULL,
+    password_hash TEXT NOT NULL,
+    created_ms INTEGER NOT NULL
+) STRICT;
+",
+];

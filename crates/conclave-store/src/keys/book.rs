@@ -104,7 +104,7 @@ impl KeyBook {
                     record.id.as_str(),
                     digest,
                     record.tenant.as_str(),
-                    role_name(record.role),
+                    record.role.as_str(),
                     record.label,
                     record.created_ms.cast_signed(),
                     record.expires_ms.map(u64::cast_signed),
@@ -184,7 +184,7 @@ fn key_row(row: &Row<'_>) -> rusqlite::Result<Option<([u8; 32], KeyUse)>> {
     let time = |at| row.get::<_, Option<i64>>(at).map(|time| time.map(i64::cast_unsigned));
     let (id, tenant): (String, String) = (row.get(1)?, row.get(2)?);
     let role: String = row.get(3)?;
-    let parsed = (KeyId::new(id), TenantId::new(tenant), role_of(&role));
+    let parsed = (KeyId::new(id), TenantId::new(tenant), KeyRole::parse(&role));
     let (Ok(id), Ok(tenant), Some(role)) = parsed else {
         tracing::warn!("an API key with an unknown role or an invalid name is ignored");
         return Ok(None);
@@ -201,23 +201,6 @@ fn key_row(row: &Row<'_>) -> rusqlite::Result<Option<([u8; 32], KeyUse)>> {
     Ok(Some((row.get(0)?, KeyUse { record, last_used_ms: time(8)? })))
 }
 
-const ROLES: [(KeyRole, &str); 6] = [
-    (KeyRole::App, "app"),
-    (KeyRole::Reviewer, "reviewer"),
-    (KeyRole::Elder, "elder"),
-    (KeyRole::Admin, "admin"),
-    (KeyRole::Auditor, "auditor"),
-    (KeyRole::Owner, "owner"),
-];
-
-fn role_name(role: KeyRole) -> &'static str {
-    ROLES.iter().find(|(known, _)| *known == role).map_or("app", |(_, name)| name)
-}
-
-fn role_of(name: &str) -> Option<KeyRole> {
-    ROLES.iter().find(|(_, known)| *known == name).map(|(role, _)| *role)
-}
-
 /// Leaves the note that becomes a `key.change` entry. The label is free text and stays out.
 fn note(
     tx: &Transaction<'_>,
@@ -231,7 +214,7 @@ fn note(
     let public = Value::map([
         ("change", change.into()),
         ("key", record.id.as_str().into()),
-        ("role", role_name(record.role).into()),
+        ("role", record.role.as_str().into()),
         ("expires_ms", record.expires_ms.into()),
         ("outbox", id.to_vec().into()),
     ]);

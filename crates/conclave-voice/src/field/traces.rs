@@ -1,6 +1,6 @@
 //! What the sensors have to go by: words of their lists, and how the person writes.
 
-use crate::lexicon::{Lexicon, fold};
+use crate::lexicon::{LETTERS_MAX, Lexicon, fold};
 use crate::{Language, VoiceError, error};
 use conclave_core::{Message, Role};
 use serde::Deserialize;
@@ -98,7 +98,7 @@ fn structure(text: &str) -> Traces {
     let folded = fold(text);
     let marks = |marks: &[char]| count(folded.matches(marks).count());
     let words = words(&folded);
-    let shouted = text
+    let shouted = beginning(text)
         .split_whitespace()
         .filter(|word| word.len() > 2 && word.chars().all(|letter| letter.is_ascii_uppercase()))
         .count();
@@ -110,6 +110,12 @@ fn structure(text: &str) -> Traces {
         wordless: !folded.chars().any(char::is_alphanumeric),
         ..Traces::default()
     }
+}
+
+/// As much of a text as is looked at for how it is written.
+fn beginning(text: &str) -> &str {
+    let end = text.char_indices().nth(LETTERS_MAX).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or_default()
 }
 
 /// About how many words: Japanese has no blanks, and some two letters to a word.

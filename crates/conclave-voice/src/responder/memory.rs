@@ -19,6 +19,8 @@ const LOSS_HELD: usize = 4;
 pub(super) struct Memory {
     /// Earlier replies, folded, the latest first.
     said: Vec<String>,
+    /// How the sentences of the last two replies begin.
+    beginnings: Vec<String>,
     /// Who or what the person talked about, the latest first, and how often.
     pub(super) topics: Vec<Named>,
     mentions: Vec<usize>,
@@ -57,6 +59,13 @@ impl Memory {
         for message in of_role(before, Role::Assistant) {
             memory.said.push(fold(&message.content.as_text()));
         }
+        memory.beginnings = memory
+            .said
+            .iter()
+            .take(2)
+            .flat_map(|reply| sentences(reply))
+            .map(|sentence| beginning(sentence.trim()))
+            .collect();
         memory.questions_running =
             memory.said.iter().take_while(|reply| is_question(reply)).count();
         for (age, message) in of_role(before, Role::User).enumerate() {
@@ -142,12 +151,7 @@ impl Memory {
 
     /// Whether one of the last two replies has a sentence that begins like this template.
     pub(super) fn begins_alike(&self, template: &str) -> bool {
-        let beginning = beginning(&fold(template));
-        self.said
-            .iter()
-            .take(2)
-            .flat_map(|reply| sentences(reply))
-            .any(|sentence| self::beginning(sentence.trim()) == beginning)
+        self.beginnings.contains(&beginning(&fold(template)))
     }
 }
 

@@ -66,7 +66,7 @@ fn list(book: &KeyBook, as_json: bool) -> anyhow::Result<Answer> {
         output::line(&format!(
             "{:<14} {:<9} {:<12} {:<8} {}",
             key.id.as_str(),
-            role_name(key.role),
+            key.role.as_str(),
             key.tenant.as_str(),
             state(key),
             key.label
@@ -106,16 +106,5 @@ const fn role(name: RoleName) -> KeyRole {
         RoleName::Admin => KeyRole::Admin,
         RoleName::Auditor => KeyRole::Auditor,
         RoleName::Owner => KeyRole::Owner,
-    }
-}
-
-const fn role_name(role: KeyRole) -> &'static str {
-    match role {
-        KeyRole::App => "app",
-        KeyRole::Reviewer => "reviewer",
-        KeyRole::Elder => "elder",
-        KeyRole::Admin => "admin",
-        KeyRole::Auditor => "auditor",
-        KeyRole::Owner => "owner",
     }
 }

@@ -8,9 +8,11 @@ use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use anyhow::Context;
 use conclave_core::TenantId;
+use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
 use conclave_engine::{Acquaintances, Clock, Entropy, KeyRole};
 use conclave_gateway::{Gateway, router, serve};
-use conclave_store::{NewKey, Stamp, Store, StoreOptions};
+use conclave_ledger::{Body, Draft, Kind};
+use conclave_store::{NewKey, PeopleBook, PersonRecord, Stamp, Store, StoreOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -61,11 +63,14 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
     let gateway = Gateway::new(engine, assemble::manners(&config), store.keys(), limits.clone());
-    first_key(&store, &config)?;
+    welcome(&store, &config)?;
     store.sync_keys()?;
+    let dashboard = dashboard(&config, &ground, &gateway)?;
     announce(&config, address);
     let chores = tokio::spawn(reload_and_flush(args.config.clone(), ground, gateway.clone()));
-    serve(listener, router(gateway.clone()), limits.clone(), stop_signal()?).await;
+    let pages = conclave_dashboard::router(dashboard);
+    let routes = router(gateway.clone()).merge(pages);
+    serve(listener, routes, limits.clone(), stop_signal()?).await;
     tracing::info!("stopping: finishing what was begun");
     if tokio::time::timeout(limits.drain_timeout, gateway.idle()).await.is_err() {
         tracing::warn!("some turns did not finish in time");
@@ -87,26 +92,75 @@ async fn listen(config: &Config) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// At the very first start an owner key is made and shown once; only its keyed hash is kept.
-fn first_key(store: &Store, config: &Config) -> anyhow::Result<()> {
-    if !store.key_book().list()?.is_empty() {
-        return Ok(());
+/// At the very first start the log begins, and an owner key and a password are made and shown once;
+/// only their hashes are kept.
+fn welcome(store: &Store, config: &Config) -> anyhow::Result<()> {
+    if store.is_new() {
+        let draft = Draft::new(Kind::Genesis, 0);
+        let stamp = stamp(config)?;
+        let Stamp { policy, directives, build } = stamp;
+        store.ledger().append_soon(Draft { policy, directives, build, ..draft }, Body::empty());
     }
-    let new = NewKey {
-        environment: "live".into(),
-        tenant: TenantId::new("default")?,
-        role: KeyRole::Owner,
-        label: "first owner".into(),
-        expires_ms: None,
-    };
-    let (_, key) = store.key_book().issue(new, SystemClock.now_ms(), &SystemEntropy)?;
-    let key = key.reveal();
-    output::note(&format!(
-        "\nA new owner key was made. It is shown this once; keep it:\n\n    {key}\n\nMake others \
-         with `conclave keys create --data {}`.\n",
-        config.server.data.display()
-    ));
+    let tenant = TenantId::new("default")?;
+    if store.key_book().list()?.is_empty() {
+        let new = NewKey {
+            environment: "live".into(),
+            tenant: tenant.clone(),
+            role: KeyRole::Owner,
+            label: "first owner".into(),
+            expires_ms: None,
+        };
+        let (_, key) = store.key_book().issue(new, SystemClock.now_ms(), &SystemEntropy)?;
+        output::note(&format!(
+            "\nA new owner key was made. It is shown this once; keep it:\n\n    {}\n\nMake others \
+             with `conclave keys create --data {}`.\n",
+            key.reveal(),
+            config.server.data.display()
+        ));
+    }
+    let people = PeopleBook::open(&config.server.data)?;
+    if people.list()?.is_empty() {
+        let password = new_password();
+        people.put(&PersonRecord {
+            name: "owner".into(),
+            tenant,
+            role: KeyRole::Owner,
+            password_hash: hash_password(&password, &SystemEntropy),
+            created_ms: SystemClock.now_ms(),
+        })?;
+        output::note(&format!(
+            "Sign in to the dashboard as `owner` with this password, shown this once:\n\n    \
+             {password}\n"
+        ));
+    }
     Ok(())
+}
+
+/// Twenty letters without look-alikes: about 98 bits.
+fn new_password() -> String {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut random = [0; 20];
+    SystemEntropy.fill(&mut random);
+    random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+}
+
+fn dashboard(config: &Config, ground: &Ground, gateway: &Gateway) -> anyhow::Result<Dashboard> {
+    let people = PeopleBook::open(&config.server.data)?.list()?;
+    let accounts = people.into_iter().map(|person| {
+        let PersonRecord { name, tenant, role, password_hash, .. } = person;
+        (Account { name, tenant, role }, password_hash)
+    });
+    let gateway = gateway.clone();
+    Ok(Dashboard::new(Ports {
+        sign_in: Arc::new(AccountBook::new(accounts)),
+        archive: ground.archive.clone(),
+        clock: ground.clock.clone(),
+        entropy: ground.entropy.clone(),
+        on_transcript_read: Arc::new(move |account, id| {
+            gateway.engine().note_transcript_read(&account.tenant, &account.name, id);
+        }),
+        https: config.server.https,
+    }))
 }
 
 fn stamp(config: &Config) -> anyhow::Result<Stamp> {
@@ -119,6 +173,7 @@ fn stamp(config: &Config) -> anyhow::Result<Stamp> {
 
 fn announce(config: &Config, address: std::net::SocketAddr) {
     tracing::info!(
+        dashboard = %format!("http://{address}/"),
         api = %format!("http://{address}/v1"),
         health = %format!("http://{address}/health"),
         data = %config.server.data.display(),

@@ -47,11 +47,17 @@ pub struct Server {
     pub listen: SocketAddr,
     /// Directory for the ledger, the spool and keys.
     pub data: PathBuf,
+    /// Whether browsers reach the dashboard over https, through a proxy: cookies are then bound to it.
+    pub https: bool,
 }
 
 impl Default for Server {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 8420)), data: "conclave-data".into() }
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8420)),
+            data: "conclave-data".into(),
+            https: false,
+        }
     }
 }
 

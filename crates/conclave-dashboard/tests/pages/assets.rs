@@ -1,0 +1,43 @@
+//! Files, and how the router stands beside others.
+
+use crate::house::House;
+use axum::Router;
+use http::{Method, StatusCode};
+
+#[tokio::test]
+async fn files_are_kept_by_their_digest() {
+    let house = House::new();
+    let mut browser = house.browser();
+    let page = browser.get("/login").await.body;
+    let (_, link) = page.split_once("rel=\"stylesheet\" href=\"").unwrap();
+    let link = link.split('"').next().unwrap();
+    let style = browser.get(link).await;
+    assert_eq!(style.status, StatusCode::OK);
+    assert_eq!(style.header("content-type"), "text/css; charset=utf-8");
+    assert!(style.header("cache-control").contains("immutable"));
+    assert!(style.body.contains("prefers-color-scheme: dark"));
+    let tag = style.header("etag").to_owned();
+    let again = browser.send(Method::GET, link, &[("if-none-match", &tag)], String::new()).await;
+    assert_eq!((again.status, again.body.len()), (StatusCode::NOT_MODIFIED, 0));
+    let undated = browser.get("/assets/style.css?v=old").await;
+    assert_eq!(undated.header("cache-control"), "no-cache");
+    for (name, kind) in
+        [("live.js", "text/javascript; charset=utf-8"), ("icon.svg", "image/svg+xml")]
+    {
+        assert_eq!(browser.get(&format!("/assets/{name}")).await.header("content-type"), kind);
+    }
+    for name in ["none", "..%2fCargo.toml", "style.css%00"] {
+        assert_eq!(browser.get(&format!("/assets/{name}")).await.status, StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
+async fn it_can_be_merged_with_a_router_that_has_a_fallback() {
+    let house = House::new();
+    let api = Router::new().fallback(async || (StatusCode::NOT_FOUND, "the api answers"));
+    let merged = House { router: api.merge(house.router.clone()), ..house };
+    let mut browser = merged.browser();
+    assert_eq!(browser.get("/v1/nothing").await.body, "the api answers");
+    assert_eq!(browser.get("/").await.status, StatusCode::SEE_OTHER);
+    assert_eq!(browser.post("/decisions", &[]).await.status, StatusCode::METHOD_NOT_ALLOWED);
+}

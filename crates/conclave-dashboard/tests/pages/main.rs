@@ -1,0 +1,19 @@
+//! The whole router, with every port in memory.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "tests say what they expect"
+)]
+
+#[path = "../fixture/mod.rs"]
+mod fixture;
+
+mod assets;
+mod decision;
+mod decisions;
+mod house;
+mod markup;
+mod overview;
+mod signing;
