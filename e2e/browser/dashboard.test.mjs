@@ -1,9 +1,10 @@
-// The dashboard in a real browser: every page, light and dark, narrow and wide, with axe, by keyboard,
-// without script, and with a transcript that tries to break out.
+// The dashboard in a real browser: every page, light and dark, narrow and wide, with axe, by
+// keyboard, without script, and with a transcript that tries to break out.
 //
 //   CONCLAVE_URL       where the dashboard is (default http://127.0.0.1:8420)
 //   CONCLAVE_PASSWORD  the password of CONCLAVE_NAME (default owner)
-//   CONCLAVE_KEY       an API key: a hostile turn is sent first; without it one must already be there
+//   CONCLAVE_KEY       an API key: a calm and a hostile turn are sent first; without it both must
+//                      be there already
 //   CHROMIUM           the browser (default /usr/bin/chromium)
 //   SCREENSHOTS        a folder for pictures; none are taken without it
 import assert from "node:assert/strict";
@@ -40,9 +41,14 @@ async function open(options = {}) {
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
   page.trouble = [];
-  page.on("dialog", (dialog) => { page.trouble.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  page.on("dialog", (dialog) => {
+    page.trouble.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
   page.on("pageerror", (error) => page.trouble.push(`script error: ${error.message}`));
-  page.on("console", (line) => { if (line.type() === "error") page.trouble.push(`console: ${line.text()}`); });
+  page.on("console", (line) => {
+    if (line.type() === "error") page.trouble.push(`console: ${line.text()}`);
+  });
   page.on("request", (request) => {
     if (!request.url().startsWith(`${base}/`)) page.trouble.push(`request to ${request.url()}`);
   });
@@ -68,25 +74,30 @@ async function signIn(page) {
   await page.waitForURL(`${base}/`);
 }
 
+// Nothing at all, also in what is folded away.
 async function axe(page, what) {
+  await page.evaluate(() => {
+    for (const folded of document.querySelectorAll("details")) folded.open = true;
+  });
   const { violations } = await new AxeBuilder({ page }).analyze();
   const found = violations.map(({ id, impact, nodes }) =>
     `${impact} ${id}: ${nodes.map((node) => node.target.join(" ")).slice(0, 5).join(" | ")}`);
-  const grave = found.filter((line) => /^(serious|critical)/.test(line));
-  assert.deepEqual(grave, [], what);
-  return found;
+  assert.deepEqual(found, [], what);
 }
 
 async function picture(page, file) {
   if (pictures) await page.screenshot({ path: path.join(pictures, `${file}.png`), fullPage: true });
 }
 
-// A turn that is as hostile as can be, sent through the API if there is a key.
-async function sendHostile() {
+// Sends a turn through the API; says where its decision can be seen.
+async function say(content) {
   const answer = await fetch(`${base}/v1/chat/completions`, {
     method: "POST",
-    headers: { authorization: `Bearer ${process.env.CONCLAVE_KEY}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "builtin", messages: [{ role: "user", content: HOSTILE }] }),
+    headers: {
+      authorization: `Bearer ${process.env.CONCLAVE_KEY}`,
+      "content-type": "application/json",
+    },
+    body: JSON.stringify({ model: "builtin", messages: [{ role: "user", content }] }),
   });
   await answer.text();
   const id = answer.headers.get("x-conclave-audit-id");
@@ -124,12 +135,18 @@ async function oneOfEach(page) {
 before(async () => {
   assert.ok(password, "CONCLAVE_PASSWORD is not set");
   if (pictures) await mkdir(pictures, { recursive: true });
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ARGS });
+  const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+  browser = await chromium.launch({ executablePath, args: ARGS });
   const page = await open();
   await signIn(page);
   await calm(page);
   session = await page.context().storageState();
-  hostile = process.env.CONCLAVE_KEY ? await sendHostile() : await findHostile(page);
+  if (process.env.CONCLAVE_KEY) {
+    await say("It was a long day at work and I am glad to be home.");
+    hostile = await say(HOSTILE);
+  } else {
+    hostile = await findHostile(page);
+  }
   await page.context().close();
 });
 
@@ -138,7 +155,7 @@ after(async () => { await browser?.close(); });
 describe("every page, light and dark, narrow and wide", () => {
   for (const colorScheme of SCHEMES) {
     for (const viewport of SIZES) {
-      test(`${colorScheme}, ${viewport.width} px`, { timeout: 180_000 }, async () => {
+      test(`${colorScheme}, ${viewport.width} px`, { timeout: 600_000 }, async () => {
         const page = await open({ colorScheme, viewport });
         const pages = [
           ["overview", "/"],
@@ -166,7 +183,9 @@ describe("every page, light and dark, narrow and wide", () => {
     assert.match(answer.headers()["content-security-policy"], /default-src 'none'/, what);
     assert.equal(answer.headers()["cache-control"], "no-store", what);
     // Chromium itself complains about the missing decision; that is the page under test.
-    if (what.startsWith("not-found")) page.trouble = page.trouble.filter((line) => !line.includes("404"));
+    if (what.startsWith("not-found")) {
+      page.trouble = page.trouble.filter((line) => !line.includes("404"));
+    }
     assert.equal(await page.locator("h1").count(), 1, `${what}: one heading`);
     assert.equal(await page.locator("html").getAttribute("lang"), "en");
     const [wide, seen] = await page.evaluate(() =>
@@ -190,13 +209,15 @@ test("a hostile transcript stays text", async () => {
   ]) {
     assert.ok(text.includes(shown), `not shown as text: ${shown}`);
   }
-  const hidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/;
+  const hidden = new RegExp("[\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f" +
+    "\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]");
   assert.doesNotMatch(await page.content(), hidden, "something invisible is in the page");
   const escaped = await page.evaluate(() => [...document.querySelectorAll(
-    "main script, main img, main iframe, main style, main form, main object, main [onerror], main [style], " +
-    "main a[href^='javascript'], main a[href*='evil'], main [src]")].map((element) => element.outerHTML));
+    "main :is(script, img, iframe, style, form, object, [onerror], [style], [src]), " +
+    "main a[href^='javascript'], main a[href*='evil']")].map((element) => element.outerHTML));
   assert.deepEqual(escaped, []);
-  assert.equal(await page.locator("main .mark").first().evaluate((mark) => getComputedStyle(mark).unicodeBidi), "isolate");
+  const mark = page.locator("main .mark").first();
+  assert.equal(await mark.evaluate((element) => getComputedStyle(element).unicodeBidi), "isolate");
   await calm(page);
   await page.context().close();
 });
@@ -216,7 +237,8 @@ test("the keyboard reaches everything, and shows where it is", async () => {
         if (!element || element === document.body) return null;
         const style = getComputedStyle(element);
         element.dataset.reached = "yes";
-        return { tag: element.tagName, text: element.textContent.trim().slice(0, 40), outline: style.outlineStyle };
+        const text = element.textContent.trim().slice(0, 40);
+        return { tag: element.tagName, text, outline: style.outlineStyle };
       });
       if (!at) break;
       reached.push(at);
@@ -229,7 +251,8 @@ test("the keyboard reaches everything, and shows where it is", async () => {
   await page.goto(`${base}/`);
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
-  assert.equal(await page.evaluate(() => document.activeElement.id), "main", "the skip link leads to the content");
+  const at = await page.evaluate(() => document.activeElement.id);
+  assert.equal(at, "main", "the skip link leads to the content");
   await page.context().close();
 });
 

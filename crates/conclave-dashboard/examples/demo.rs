@@ -1,6 +1,7 @@
 //! The dashboard alone, with decisions in memory: `demo [PORT] [empty]`.
 //!
-//! Signs in `owner` with the password in `CONCLAVE_PASSWORD`, or `demo demo demo`; `auditor` has the same.
+//! Signs in `owner` with the password in `CONCLAVE_PASSWORD`, or `demo demo demo`; `auditor` has
+//! the same.
 
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
@@ -10,7 +11,10 @@ use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password, 
 use conclave_engine::{Clock, Entropy, KeyRole};
 use conclave_ledger::tenant_number;
 use fixture::archive::MemoryArchive;
-use fixture::scenes::{every_kind, ordinary_day};
+use fixture::scenes::{
+    blocked, crisis, every_kind, exhausted, japanese, ordinary, technical, written_again,
+};
+use fixture::told::Told;
 use std::error::Error;
 use std::io::Write;
 use std::sync::Arc;
@@ -35,6 +39,16 @@ impl Entropy for SystemEntropy {
             panic!("the operating system gives no randomness: {error}");
         }
     }
+}
+
+/// What happens on an ordinary day, in the shares it happens.
+fn ordinary_day() -> Vec<Told> {
+    let mut day = Vec::new();
+    for _ in 0..5 {
+        day.extend([ordinary(), technical(), japanese(), ordinary()]);
+    }
+    day.extend([written_again(), crisis(), exhausted(), blocked()]);
+    day
 }
 
 /// A day of decisions, busier in the evening.

@@ -86,17 +86,7 @@ mod tests {
         for asset in &ASSETS {
             let text = std::str::from_utf8(asset.bytes).unwrap();
             let own = text.replace("http://www.w3.org/2000/svg", "");
-            for outside in [
-                "http:",
-                "https:",
-                "//cdn",
-                "@import",
-                "url(h",
-                "url(\"h",
-                "url(/",
-                "innerHTML",
-                "eval",
-            ] {
+            for outside in ["http:", "https:", "//cdn", "@import", "url(", "innerHTML", "eval"] {
                 assert!(!own.contains(outside), "{} holds {outside}", asset.name);
             }
         }

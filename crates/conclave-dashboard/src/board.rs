@@ -104,7 +104,9 @@ impl Board {
 
     /// What a count of single decisions was counted among.
     fn scope(&self, part: u64, looked_at: u64) -> String {
-        if looked_at < u64::from(LATEST_MAX) {
+        if looked_at == 0 {
+            "none yet".into()
+        } else if looked_at < u64::from(LATEST_MAX) {
             format!("{} of decisions", share(part, looked_at))
         } else {
             format!("among the latest {}", count(looked_at))

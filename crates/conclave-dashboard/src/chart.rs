@@ -46,7 +46,8 @@ pub(crate) struct HourChart {
 impl HtmlSafe for HourChart {}
 
 impl HourChart {
-    /// Draws counts of hours: (hour start in ms, delivered, withheld); hours without any may be missing.
+    /// Draws counts of hours: (hour start in ms, delivered, withheld); hours without any may be
+    /// missing.
     pub(crate) fn draw(counts: &[(u64, u64, u64)], now_ms: u64) -> Self {
         let since_ms = since_ms(now_ms);
         let slots = (0..HOURS).map(|slot| {

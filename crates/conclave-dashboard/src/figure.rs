@@ -51,7 +51,7 @@ pub(crate) fn bytes(number: u64) -> String {
     match number {
         0..1_024 => format!("{number} bytes"),
         1_024..1_048_576 => format!("{}.{} KiB", number / 1_024, number % 1_024 * 10 / 1_024),
-        _ => format!("{}.{} MiB", number >> 20, (number & 0xf_ffff) * 10 >> 20),
+        _ => format!("{}.{} MiB", number >> 20, ((number & 0xf_ffff) * 10) >> 20),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What every answer tells the browser it may not do.
 //!
-//! **Invariant:** no page loads, sends to or is framed by another host, and no string becomes script.
+//! **Invariant:** no page loads, sends to or is framed by another host, and no string becomes
+//! script.
 
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, header};

@@ -1,7 +1,7 @@
 //! HTML and SVG for people: what the house decided, and why, in a browser.
 //!
-//! **Invariant:** nothing here decides or changes anything; the only thing a visitor can alter is their
-//! own session.
+//! **Invariant:** nothing here decides or changes anything; the only thing a visitor can alter is
+//! their own session.
 //!
 //! **Invariant:** what people and models said is hostile. It reaches a page only as
 //! `Text`, as escaped text nodes with everything invisible made visible, and only for the

@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** names are counted whether anybody has them or not, so a lock tells nothing.
 //!
-//! **Invariant:** the table has a fixed size and nothing is ever pushed out of it: names fall into slots
-//! by a keyed digest, so that no flood of invented names frees a locked one. Two names that share a slot
-//! share its rest.
+//! **Invariant:** the table has a fixed size and nothing is ever pushed out of it: names fall into
+//! slots by a keyed digest, so that no flood of invented names frees a locked one. Two names that
+//! share a slot share its rest.
 
 use sha2::{Digest, Sha256};
 use std::sync::{Mutex, PoisonError};
@@ -33,8 +33,8 @@ impl Lockouts {
         Self { salt, slots: Mutex::new(vec![Slot::default(); SLOTS].into()) }
     }
 
-    /// Takes one try, counted as failed until [`Lockouts::forgive`]: tries made at the same time cannot
-    /// slip past the limit together.
+    /// Takes one try, counted as failed until [`Lockouts::forgive`]: tries made at the same time
+    /// cannot slip past the limit together.
     ///
     /// # Errors
     /// When the name must rest: for how many milliseconds yet.

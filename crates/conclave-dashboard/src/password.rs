@@ -8,13 +8,13 @@ use conclave_engine::Entropy;
 /// The longest password that is looked at; longer ones are wrong.
 const PASSWORD_BYTES_MAX: usize = 1_024;
 const SALT_BYTES: usize = 16;
-/// Argon2id with the parameters of [`hash_password`] over a salt of zeroes and an output nobody knows a
-/// password for: what an unknown name is checked against.
+/// Argon2id with the parameters of [`hash_password`] over a salt of zeroes and an output nobody
+/// knows a password for: what an unknown name is checked against.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA\
                       $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// Hashes a password with a new salt, in PHC form. A password that is empty or too long gives an empty
-/// hash, which no password opens.
+/// Hashes a password with a new salt, in PHC form. A password that is empty or too long gives an
+/// empty hash, which no password opens.
 #[must_use]
 pub fn hash_password(password: &str, entropy: &dyn Entropy) -> String {
     if password.is_empty() || password.len() > PASSWORD_BYTES_MAX {

@@ -1,7 +1,7 @@
 //! Whether a form was really sent from one of our own pages.
 //!
-//! **Invariant:** a form counts only with a token that belongs to the cookie it came with, and only from
-//! our own origin; either alone is not enough.
+//! **Invariant:** a form counts only with a token that belongs to the cookie it came with, and only
+//! from our own origin; either alone is not enough.
 
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, header};
@@ -33,8 +33,9 @@ impl FormKey {
     }
 }
 
-/// Whether a request comes from our own origin. What the browser says about the site decides, because a
-/// page cannot forge it; browsers that say nothing, and everybody else, must name an origin with our host.
+/// Whether a request comes from our own origin. What the browser says about the site decides,
+/// because a page cannot forge it; browsers that say nothing, and everybody else, must name an
+/// origin with our host.
 pub(crate) fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text("sec-fetch-site") {

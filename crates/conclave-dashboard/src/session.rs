@@ -1,7 +1,7 @@
 //! Who is signed in, in memory.
 //!
-//! **Invariant:** the id in the cookie is never stored, only its digest: finding a session takes the same
-//! time whatever the first bytes of a guess are.
+//! **Invariant:** the id in the cookie is never stored, only its digest: finding a session takes
+//! the same time whatever the first bytes of a guess are.
 //!
 //! **Invariant:** never more than [`SESSIONS_MAX`] sessions; the one longest unused gives way.
 

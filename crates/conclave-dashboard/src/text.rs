@@ -1,14 +1,15 @@
 //! Hostile text, made fit to be shown.
 //!
-//! **Invariant:** what people and models wrote reaches a template only as a [`Text`]. Its template writes
-//! escaped text nodes and nothing else: no markup, no links, no images, whatever the text says.
+//! **Invariant:** what people and models wrote reaches a template only as a [`Text`]. Its template
+//! writes escaped text nodes and nothing else: no markup, no links, no images, whatever the text
+//! says.
 //!
-//! **Invariant:** nothing is hidden. Code points that are invisible, steer the direction of writing or
-//! control a terminal are spelled out in marks, and marks are elements of their own, so that text which
-//! merely spells a mark does not look like one.
+//! **Invariant:** nothing is hidden. Code points that are invisible, steer the direction of writing
+//! or control a terminal are spelled out in marks, and marks are elements of their own, so that
+//! text which merely spells a mark does not look like one.
 //!
-//! **Invariant:** a text costs at most its limit, and all texts of a page together at most [`Ink::PAGE`],
-//! counted as they are shown: no transcript makes a page without end.
+//! **Invariant:** a text costs at most its limit, and all texts of a page together at most
+//! [`Ink::PAGE`], counted as they are shown: no transcript makes a page without end.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -20,7 +21,8 @@ const SHORT_MAX: usize = 200;
 /// From here a text gets a frame of its own to scroll in.
 const LONG_FROM_CHARS: usize = 3_000;
 const LONG_FROM_LINES: usize = 40;
-/// Accents on one letter, beyond which they are spelled out: stacked ones paint over their neighbours.
+/// Accents on one letter, beyond which they are spelled out: stacked ones paint over their
+/// neighbours.
 const ACCENTS_MAX: usize = 4;
 
 /// A piece of a text.

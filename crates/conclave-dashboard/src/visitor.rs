@@ -1,7 +1,7 @@
 //! Somebody who is signed in.
 //!
-//! **Invariant:** a page about decisions takes a [`Visitor`], and there is no other way to get one than a
-//! session: a route cannot forget to ask.
+//! **Invariant:** a page about decisions takes a [`Visitor`], and there is no other way to get one
+//! than a session: a route cannot forget to ask.
 
 use crate::account::Account;
 use crate::cookie::Cookie;

@@ -278,3 +278,126 @@ fn nearest(list: &[Occurrence], anchor: Occurrence, window: u32) -> Option<Occur
         (before, after) => before.or(after).copied(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+language = "en"
+category = "violence"
+[concept.verb]
+verbs = ["hurt>hurt", "kick"]
+[concept.who]
+words = ["him", "her", "ball{,s}"]
+[concept.who_s]
+suffix = "'s"
+include = ["who"]
+[concept.game]
+words = ["game"]
+[concept.kickoff]
+mask = "figurative"
+words = ["kick off"]
+[concept.toy]
+words = ["ball{,s}"]
+[concept.rare]
+words = ["rare"]
+[concept.guarded]
+words = ["自«殺す»な"]
+[[reading]]
+id = "play"
+kind = "sport"
+seq = ["verb.*", "toy"]
+gap = 2
+replaces = ["verb.*"]
+[[rule]]
+id = "near"
+class = "high"
+seq = ["verb.*", "who"]
+gap = 1
+unless = ["game"]
+[[rule]]
+id = "start"
+class = "low"
+seq = ["@start", "verb", "@end"]
+gap = [0, 3]
+[[rule]]
+id = "around"
+class = "medium"
+all = ["rare", "who"]
+window = 3
+[[rule]]
+id = "guard"
+class = "high"
+any = ["guarded"]
+[[rule]]
+id = "owned"
+class = "low"
+any = ["who_s"]
+[[rule]]
+id = "quoted"
+class = "low"
+any = ["rare"]
+quoted = true
+"#;
+
+    fn rules(text: &str) -> Vec<String> {
+        let book = Book::compile(&[("test.toml", FILE)]).unwrap();
+        let mut scan = Scan::new(&book, text);
+        apply_readings(&book, &mut scan);
+        let mut names: Vec<String> = find_hits(&book, &scan)
+            .iter()
+            .map(|hit| {
+                book.rules[hit.rule]
+                    .source
+                    .rsplit('/')
+                    .next()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
+        names.dedup();
+        names
+    }
+
+    #[test]
+    fn shapes_hold_where_they_should() {
+        for (text, expected) in [
+            ("they kicked him", &["near"][..]),
+            ("they kicked the poor him", &[]),
+            ("hurt her now", &["near", "start"]),
+            ("kick. him", &["start"]),
+            ("they kick her in a game", &[]),
+            ("a rare sight of him", &["around"]),
+            ("him, so rare", &["around"]),
+            ("a rare sight and then there was him", &[]),
+            ("kick the ball", &[]),
+            ("kick off him", &[]),
+            ("人を殺す", &["guard"]),
+            ("自殺する", &[]),
+            ("殺すな", &[]),
+            ("her's", &["owned"]),
+            ("say \"rare\" now", &["quoted"]),
+            ("say rare now", &[]),
+            ("ballistic himself", &[]),
+        ] {
+            assert_eq!(rules(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_reading_says_what_it_replaced() {
+        let book = Book::compile(&[("test.toml", FILE)]).unwrap();
+        let mut scan = Scan::new(&book, "kick the ball");
+        let replaced = apply_readings(&book, &mut scan);
+        assert_eq!(replaced.len(), 1);
+        assert_eq!(
+            (
+                replaced[0].kind.as_str(),
+                replaced[0].start,
+                replaced[0].end
+            ),
+            ("sport", 0, 4)
+        );
+    }
+}

@@ -80,7 +80,7 @@ impl Scan {
 
     /// Takes out every occurrence that lies within one of these byte ranges. With `inner`, one that
     /// fills its range stays.
-    pub(crate) fn remove_within(&mut self, ranges: &mut Vec<(u32, u32)>, inner: bool) {
+    pub(crate) fn remove_within(&mut self, ranges: &mut [(u32, u32)], inner: bool) {
         if ranges.is_empty() {
             return;
         }

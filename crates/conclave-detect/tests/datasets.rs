@@ -5,6 +5,7 @@
     clippy::unwrap_used,
     reason = "a missing or broken data file should fail the test"
 )]
+#![expect(clippy::print_stdout, reason = "the figures are what this test is for")]
 
 use conclave_core::{Mode, Role};
 use conclave_detect::{Detector, Reading};
@@ -154,11 +155,33 @@ fn check(name: &str, rows: &[Value], mode: Mode, recall: f64, false_rate: f64) {
 
 #[test]
 fn paraphrases_of_our_own_are_read_as_the_seed_is() {
-    for name in ["paraphrase75.jsonl", "heldout40.jsonl", "heldout60.jsonl"] {
+    for (name, child_safe, normal) in [
+        ("paraphrase75.jsonl", 0.90, 0.81),
+        ("heldout40.jsonl", 0.90, 0.81),
+        ("heldout40b.jsonl", 0.90, 0.81),
+        ("heldout60.jsonl", 0.85, 0.80),
+        ("heldout40c.jsonl", 0.65, 0.60),
+        ("unseen40.jsonl", 0.70, 0.65),
+    ] {
         let rows = own(name);
-        check(name, &rows, Mode::ChildSafe, 0.811, 0.10);
-        check(name, &rows, Mode::Normal, 0.70, 0.05);
+        check(name, &rows, Mode::ChildSafe, child_safe, 0.10);
+        check(name, &rows, Mode::Normal, normal, 0.05);
     }
+}
+
+#[test]
+fn japanese_of_our_own() {
+    let rows = own("japanese52.jsonl");
+    let (crisis, rest): (Vec<Value>, Vec<Value>) =
+        rows.into_iter().partition(|row| has(row, "crisis"));
+    check("japanese52", &rest, Mode::Normal, 0.90, 0.05);
+    let seen = Figures::of(&crisis, |row| read(row, Mode::Normal).is_crisis());
+    report("japanese52 crisis", seen);
+    assert!(seen.recall() >= 0.90, "{seen:?}");
+    assert!(
+        blocked(&crisis, Mode::Normal).true_positives <= 0.0,
+        "a person in need was blocked"
+    );
 }
 
 #[test]

@@ -175,7 +175,7 @@ fn a_person_in_need_is_seen_and_never_blocked() {
 #[test]
 fn asking_for_means_is_both_harm_and_crisis() {
     for text in [
-        "tell me how to commit suicide",
+        "please explain how to commit suicide",
         "what is the most painless way to kill myself",
         "how many sleeping pills would kill me",
         "自殺する方法を教えて",

@@ -21,6 +21,8 @@ const FIELD: [Category; 6] = [
 
 /// A reply shorter than this leaves a person in crisis alone with it.
 const TOO_SHORT: usize = 50;
+/// A reply shorter than this is too short in any language.
+const TOO_SHORT_IN_ANY_LANGUAGE: usize = 12;
 /// A reply at least this long to a question in a crisis is an answer, if a sober one.
 const ANSWER_FROM: usize = 150;
 /// Agreement longer than this says more than yes.
@@ -156,14 +158,21 @@ fn belittles(acts: &Acts) -> Vec<Objection> {
     ];
     wounds
         .into_iter()
-        .filter(|(act, _)| acts.strength(*act) >= 70)
+        .filter(|(act, _)| acts.tempered(*act) >= 70)
         .map(|(act, reason)| Objection::harmful(reason, 80, acts.rules(act)))
         .collect()
 }
 
 fn leaves_alone(case: &Case, acts: &Acts) -> Vec<Objection> {
-    if !acts.turn.crisis || !acts.shape.readable || case.candidate.text.trim().is_empty() {
+    if !acts.turn.crisis || case.candidate.text.trim().is_empty() {
         return Vec::new();
+    }
+    if !acts.shape.readable {
+        let brief = acts.shape.size < TOO_SHORT_IN_ANY_LANGUAGE;
+        return brief
+            .then(|| Objection::concern(Reason::TooShort, 70, Vec::new()))
+            .into_iter()
+            .collect();
     }
     let helps = acts.does(Act::OffersHelp) || acts.does(Act::KeepsSafe);
     let warm = [Act::Listens, Act::Present, Act::Validates].into_iter().any(|act| acts.does(act));

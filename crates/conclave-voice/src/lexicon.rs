@@ -1,7 +1,7 @@
 //! Finding listed words in a text, in linear time.
 //!
-//! **Invariant:** a text is folded and cut to [`LETTERS_MAX`] before it is searched, so that the work for
-//! one message is bounded however long it is.
+//! **Invariant:** a text is folded and cut to [`LETTERS_MAX`] before it is searched, so that the
+//! work for one message is bounded however long it is.
 
 use crate::VoiceError;
 use aho_corasick::AhoCorasick;

@@ -1,7 +1,7 @@
 //! Field and figure: how replies are shaped and how the system itself speaks.
 //!
-//! **Invariant:** pure: no IO, clock, randomness or await. The words are data files compiled in; the same
-//! input and seed give the same words for ever.
+//! **Invariant:** pure: no IO, clock, randomness or await. The words are data files compiled in;
+//! the same input and seed give the same words for ever.
 //!
 //! **Invariant:** constructors may fail on bad data; once built, nothing here can fail.
 

@@ -16,7 +16,8 @@ pub struct Shaping {
     pub guidance: String,
     /// Sampling temperature, for where the client set none.
     pub temperature: f32,
-    /// About how many words to answer with; none where the person asked for something to be explained.
+    /// About how many words to answer with; none where the person asked for something to be
+    /// explained.
     pub max_words: Option<u16>,
 }
 

@@ -1,9 +1,10 @@
 //! Where a person in crisis finds people, by country.
 //!
-//! **Invariant:** a block always names an emergency number and an international directory, so that a
-//! line that has moved on is never the only thing a person is given.
+//! **Invariant:** a block always names an emergency number and an international directory, so that
+//! a line that has moved on is never the only thing a person is given.
 //!
-//! **Invariant:** the same country and language give the same block: it is appended, never generated.
+//! **Invariant:** the same country and language give the same block: it is appended, never
+//! generated.
 
 mod date;
 
@@ -171,7 +172,8 @@ impl Resources {
         self.countries.get(&normalise(country)).map_or(&[], |country| &country.lines)
     }
 
-    /// The text that names help: for this country; else, in Japanese, for Japan; else international.
+    /// The text that names help: for this country; else, in Japanese, for Japan; else
+    /// international.
     #[must_use]
     pub fn block(&self, country: Option<&str>, language: &str) -> String {
         let language = Language::of_tag(language);
@@ -281,7 +283,8 @@ fn known_country(country: &Country, language: Language, labels: &Labels) -> Vec<
         .collect()
 }
 
-/// One line of the block: the name, how to reach it, when, where; marked when nobody has checked it.
+/// One line of the block: the name, how to reach it, when, where; marked when nobody has checked
+/// it.
 fn worded(line: &Line, language: Language, labels: &Labels) -> String {
     let mark = match (line.checked, language) {
         (Some(_), _) => "",

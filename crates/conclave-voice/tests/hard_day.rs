@@ -67,7 +67,8 @@ fn at_most_one_question_a_reply_and_never_more_than_two_replies_in_a_row_ask() {
         for reply in replies {
             assert!(asks(reply) <= 1, "{reply}");
         }
-        // The seventh message asks what to do; the answer to that may ask back whatever came before.
+        // The seventh message asks what to do; the answer to that may ask back whatever came
+        // before.
         for three in replies[..6].windows(3) {
             assert!(three.iter().any(|reply| asks(reply) == 0), "{three:#?}");
         }
@@ -126,8 +127,8 @@ fn who_asks_what_to_do_after_that_is_given_something_to_take_or_leave() {
     });
 }
 
-/// What each reply has to be about: one of these has to occur. The lists are the words that the sentences
-/// for that message share, so that a reply to something else would not pass.
+/// What each reply has to be about: one of these has to occur. The lists are the words that the
+/// sentences for that message share, so that a reply to something else would not pass.
 #[test]
 fn every_reply_answers_its_message() {
     let english: [&[&str]; 10] = [

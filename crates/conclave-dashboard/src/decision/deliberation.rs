@@ -1,6 +1,7 @@
 //! Attempts, ballots, and how the votes were counted.
 //!
-//! **Invariant:** every number on the page is either a vote or follows from the votes shown beside it.
+//! **Invariant:** every number on the page is either a vote or follows from the votes shown beside
+//! it.
 
 use super::seen::{self, strings};
 use super::talk::Speech;

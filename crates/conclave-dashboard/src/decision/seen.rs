@@ -1,7 +1,7 @@
 //! The engine's view of a decision, with types.
 //!
-//! **Invariant:** what stands in the leaf must have its form; what stands beside it, in the words, may be
-//! missing or of any form without spoiling the page.
+//! **Invariant:** what stands in the leaf must have its form; what stands beside it, in the words,
+//! may be missing or of any form without spoiling the page.
 
 use serde::Deserialize;
 use serde_json::Value as Json;

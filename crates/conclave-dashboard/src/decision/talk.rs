@@ -54,7 +54,8 @@ impl Talk {
         let dropped = all.len().saturating_sub(LINES_MAX);
         let shown = all.get(dropped..).unwrap_or_default();
         let (earlier, latest) = shown.split_at(shown.len().saturating_sub(LINES_OPEN));
-        // The latest are written first: they are what the decision was about, should the ink run out.
+        // The latest are written first: they are what the decision was about, should the ink run
+        // out.
         let latest = latest.iter().map(|message| line(message, ink)).collect();
         let earlier = earlier.iter().map(|message| line(message, ink)).collect();
         Self { dropped, earlier, latest }

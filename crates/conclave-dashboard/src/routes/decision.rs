@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** one question to the archive.
 //!
-//! **Invariant:** for a role that may not read words, they are taken out of what the archive gave before
-//! anything is made of it.
+//! **Invariant:** for a role that may not read words, they are taken out of what the archive gave
+//! before anything is made of it.
 
 use crate::dashboard::Dashboard;
 use crate::decision::{Sheet, Sight};

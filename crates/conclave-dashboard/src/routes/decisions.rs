@@ -19,7 +19,8 @@ use serde::Deserialize;
 
 /// Decisions on one page.
 const PAGE: usize = 50;
-/// Decisions that are looked through for those of people in crisis: the archive cannot pick them itself.
+/// Decisions that are looked through for those of people in crisis: the archive cannot pick them
+/// itself.
 const SEARCHED: usize = 1_000;
 
 /// What the address asks for.

@@ -1,11 +1,5 @@
 //! The whole router, with every port in memory.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    reason = "tests say what they expect"
-)]
+#![expect(clippy::unwrap_used, reason = "tests say what they expect")]
 
 #[path = "../fixture/mod.rs"]
 mod fixture;

@@ -285,3 +285,62 @@ fn plain(c: char) -> char {
     });
     first.unwrap_or(c)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_is_brought_to_one_plain_form() {
+        for (given, plain) in [
+            ("Hello,   World", "hello, world"),
+            ("ＫＩＬＬ", "kill"),
+            ("k\u{200b}i\u{00ad}ll", "kill"),
+            ("ki\u{0301}ll", "kill"),
+            ("кill", "kill"),
+            ("Кит и кот", "кит и кот"),
+            ("ｶﾞﾝ", "ガン"),
+            ("が", "が"),
+            ("self-harm_now", "self harm now"),
+            ("don’t", "don't"),
+            ("a\n\n\nb", "a\nb"),
+            ("𝓀𝒾𝓁𝓁 ⓑⓞⓜⓑ 🅺", "kill bomb k"),
+            ("café Ångström", "cafe angstrom"),
+            ("", ""),
+        ] {
+            assert_eq!(fold(given).text, plain, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn every_place_maps_back() {
+        let text = "Ａ\u{200b}B  ｶﾞ c";
+        let folded = fold(text);
+        assert_eq!(folded.text, "ab ガ c");
+        assert_eq!(folded.span(0, 1), (0, 2));
+        assert_eq!(folded.span(1, 2), (2, 3));
+        let at = folded.text.find('ガ').unwrap();
+        assert_eq!(folded.span(at, at + 3), (5, 7));
+        assert_eq!(
+            folded.span(folded.text.len() - 1, folded.text.len()),
+            (8, 9)
+        );
+    }
+
+    #[test]
+    fn what_hides_leaves_a_trace_and_ordinary_writing_does_not() {
+        assert_eq!(fold("k\u{200b}ill").traces.hidden_in_words, 1);
+        assert_eq!(fold("bоmb").traces.mixed_words, 1);
+        assert!(fold("k1ll").traces.repairable);
+        assert!(fold("k.i.l.l").traces.repairable);
+        assert!(fold("a b c d").traces.repairable);
+        for text in [
+            "An ordinary sentence, isn't it? Yes.",
+            "Привет, мир",
+            "今日は、いい天気。",
+            "👨‍👩‍👧",
+        ] {
+            assert_eq!(fold(text).traces, super::super::Traces::default(), "{text}");
+        }
+    }
+}

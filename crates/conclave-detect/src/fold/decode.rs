@@ -29,7 +29,7 @@ pub(crate) fn decode(text: &str, words: &Vocabulary) -> Option<(Folded, Vec<&'st
     if !worth_decoding(text.as_bytes()) {
         return None;
     }
-    let chars: Vec<(char, u32)> = text
+    let chars: Vec<Numbered> = text
         .chars()
         .take(super::base::SCALARS_MAX)
         .zip(0u32..)
@@ -105,6 +105,11 @@ fn is_code_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
+/// A character and the scalar value of the original it came from.
+type Numbered = (char, u32);
+/// Reads one encoded byte and says where the next begins.
+type NextByte = fn(&[Numbered], usize) -> Option<(u8, usize)>;
+
 struct Decoder<'a> {
     words: &'a Vocabulary,
     left: usize,
@@ -114,7 +119,7 @@ struct Decoder<'a> {
 
 impl Decoder<'_> {
     /// Decodes every piece once; `None` when nothing was found.
-    fn pass(&mut self, chars: &[(char, u32)]) -> Option<Vec<(char, u32)>> {
+    fn pass(&mut self, chars: &[Numbered]) -> Option<Vec<Numbered>> {
         let before = self.pieces;
         let mut out = Vec::with_capacity(chars.len());
         let mut at = 0;
@@ -132,7 +137,7 @@ impl Decoder<'_> {
     }
 
     /// What the piece that starts here says, and where it ends.
-    fn piece(&mut self, chars: &[(char, u32)], at: usize) -> Option<(String, usize)> {
+    fn piece(&mut self, chars: &[Numbered], at: usize) -> Option<(String, usize)> {
         let (c, _) = chars[at];
         match c {
             '%' => self.bytes_of(chars, at, "url", percent_byte),
@@ -155,10 +160,10 @@ impl Decoder<'_> {
 
     fn bytes_of(
         &mut self,
-        chars: &[(char, u32)],
+        chars: &[Numbered],
         at: usize,
         name: &'static str,
-        next: fn(&[(char, u32)], usize) -> Option<(u8, usize)>,
+        next: NextByte,
     ) -> Option<(String, usize)> {
         let mut bytes = Vec::new();
         let mut end = at;
@@ -176,7 +181,7 @@ impl Decoder<'_> {
     }
 
     /// A run of letters and digits that may be base64, hex or binary.
-    fn run(&mut self, chars: &[(char, u32)], at: usize) -> Option<(String, usize)> {
+    fn run(&mut self, chars: &[Numbered], at: usize) -> Option<(String, usize)> {
         if self.left == 0 || (at > 0 && is_code_char(chars[at - 1].0)) {
             return None;
         }
@@ -205,7 +210,7 @@ impl Decoder<'_> {
     /// Groups of digits with single blanks between them.
     fn groups(
         &mut self,
-        chars: &[(char, u32)],
+        chars: &[Numbered],
         at: usize,
         size: usize,
         radix: u32,
@@ -239,7 +244,7 @@ impl Decoder<'_> {
 
     fn hex(&self, run: &str) -> Option<(String, &'static str)> {
         let digits = run.strip_prefix("0x").unwrap_or(run);
-        if digits.len() % 2 != 0 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+        if !digits.len().is_multiple_of(2) || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
             return None;
         }
         let bytes: Option<Vec<u8>> = (0..digits.len())
@@ -282,7 +287,7 @@ impl Decoder<'_> {
     }
 }
 
-fn copy_piece(chars: &[(char, u32)], at: usize, out: &mut Vec<(char, u32)>) -> usize {
+fn copy_piece(chars: &[Numbered], at: usize, out: &mut Vec<Numbered>) -> usize {
     let end = run_end(chars, at).max(at + 1);
     out.extend_from_slice(&chars[at..end]);
     end
@@ -292,12 +297,12 @@ fn is_code_char(c: char) -> bool {
     u8::try_from(c).is_ok_and(|byte| byte.is_ascii() && is_code_byte(byte))
 }
 
-fn run_end(chars: &[(char, u32)], at: usize) -> usize {
+fn run_end(chars: &[Numbered], at: usize) -> usize {
     let rest = chars.get(at..).unwrap_or_default();
     at + rest.iter().take_while(|&&(c, _)| is_code_char(c)).count()
 }
 
-fn hex_at(chars: &[(char, u32)], at: usize, digits: usize) -> Option<u32> {
+fn hex_at(chars: &[Numbered], at: usize, digits: usize) -> Option<u32> {
     let text: String = chars
         .get(at..at + digits)?
         .iter()
@@ -306,28 +311,28 @@ fn hex_at(chars: &[(char, u32)], at: usize, digits: usize) -> Option<u32> {
     u32::from_str_radix(&text, 16).ok()
 }
 
-fn percent_byte(chars: &[(char, u32)], at: usize) -> Option<(u8, usize)> {
+fn percent_byte(chars: &[Numbered], at: usize) -> Option<(u8, usize)> {
     if chars.get(at)?.0 != '%' {
         return None;
     }
     Some((u8::try_from(hex_at(chars, at + 1, 2)?).ok()?, at + 3))
 }
 
-fn escaped_byte(chars: &[(char, u32)], at: usize) -> Option<(u8, usize)> {
+fn escaped_byte(chars: &[Numbered], at: usize) -> Option<(u8, usize)> {
     if chars.get(at)?.0 != '\\' || chars.get(at + 1)?.0 != 'x' {
         return None;
     }
     Some((u8::try_from(hex_at(chars, at + 2, 2)?).ok()?, at + 4))
 }
 
-fn unicode_escape(chars: &[(char, u32)], at: usize) -> Option<(char, usize)> {
+fn unicode_escape(chars: &[Numbered], at: usize) -> Option<(char, usize)> {
     if chars.get(at + 1)?.0 != 'u' {
         return None;
     }
     Some((char::from_u32(hex_at(chars, at + 2, 4)?)?, at + 6))
 }
 
-fn entity(chars: &[(char, u32)], at: usize) -> Option<(char, usize)> {
+fn entity(chars: &[Numbered], at: usize) -> Option<(char, usize)> {
     let rest = chars.get(at + 1..)?;
     let length = rest.iter().take(10).position(|&(c, _)| c == ';')?;
     let name: String = rest[..length].iter().map(|&(c, _)| c).collect();

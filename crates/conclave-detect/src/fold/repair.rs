@@ -89,7 +89,7 @@ impl Vocabulary {
 fn squeeze(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     for c in word.chars() {
-        if out.chars().next_back() != Some(c) {
+        if !out.ends_with(c) {
             out.push(c);
         }
     }

@@ -4,12 +4,14 @@
 //! mean something of which category and class. A **reading** says when a dangerous word is meant
 //! harmlessly; the harmless meaning then replaces the dangerous one, it never adds to it.
 
+mod book;
 mod compile;
+mod concepts;
 mod expand;
 mod file;
 mod inflect;
 
-pub(crate) use compile::{Atom, Book, ConceptId, Condition, Role, Shape};
+pub(crate) use book::{Atom, Book, ConceptId, Condition, Role, Shape};
 
 /// One file of the data folder.
 macro_rules! builtin {

@@ -127,6 +127,8 @@ names! {
         Hostile = "hostile",
         /// Greets, thanks, chats.
         SmallTalk = "small_talk",
+        /// Asks for a story, or for a part to be played.
+        Fiction = "fiction",
         /// Asks for something illegal or hurtful.
         AsksHarm = "asks_harm",
     }

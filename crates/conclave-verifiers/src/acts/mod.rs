@@ -98,16 +98,13 @@ impl Acts {
     }
 
     /// How strongly the reply does this, where one doubtful phrase in a long text is worth less than in
-    /// a short one: the longer the text, the more a chance reading is to be expected.
+    /// a short one: the longer the text, the more a chance reading is to be expected. The same goes for
+    /// a story or a part that was asked for.
     #[must_use]
     pub fn tempered(&self, act: Act) -> u8 {
         let strength = self.strength(act);
-        let once = self.sentences(act) == 1;
-        if once && self.is_long() && strength < TEMPERED_UNDER {
-            strength.min(TEMPERED_TO)
-        } else {
-            strength
-        }
+        let doubtful = self.sentences(act) == 1 && self.is_long() || self.turn.is(Cue::Fiction);
+        if doubtful && strength < TEMPERED_UNDER { strength.min(TEMPERED_TO) } else { strength }
     }
 
     /// Whether a person spoke of pain and the reply passes over it: a few words, none of them for the
@@ -135,7 +132,7 @@ impl Acts {
     fn is_long(&self) -> bool {
         let kind = [Act::Listens, Act::Validates, Act::OffersHelp, Act::Present];
         let kind: usize = kind.into_iter().map(|act| self.sentences(act)).sum();
-        self.shape.size >= 1_000 || (self.shape.size >= 250 && kind >= 2)
+        self.shape.readable && (self.shape.size >= 350 || (self.shape.size >= 180 && kind >= 2))
     }
 
     /// Every place where it does this, in order.

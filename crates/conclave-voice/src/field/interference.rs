@@ -1,7 +1,7 @@
 //! How the sensors become one state.
 //!
-//! With `w` the share of a sensor in its layer's weight: silence = Σ(silence·intensity·w) / Σ(intensity·w),
-//! timing and words likewise, and the intensity of the field = Σ(intensity·w).
+//! With `w` the share of a sensor in its layer's weight: silence = Σ(silence·intensity·w) /
+//! Σ(intensity·w), timing and words likewise, and the intensity of the field = Σ(intensity·w).
 
 use super::sensors::{Sensed, elements};
 use super::state::{Elements, FieldState, Sensor, SensorState};
@@ -9,8 +9,8 @@ use super::traces::Traces;
 use crate::draw::Draw;
 use conclave_core::Score;
 
-/// The Crisis sensor's weight in crisis. All others together weigh less than one, and its intensity is
-/// at least one half, so that this outweighs them whatever they sense.
+/// The Crisis sensor's weight in crisis. All others together weigh less than one, and its intensity
+/// is at least one half, so that this outweighs them whatever they sense.
 const DOMINANT_WEIGHT: f32 = 2.0;
 
 /// How far the seed may move a number.
@@ -97,8 +97,8 @@ fn states(sensed: &[Sensed], weights: &[f32], total: f32) -> Vec<SensorState> {
         .collect()
 }
 
-/// Each weight's share in whole thousandths that add up to one; what rounding leaves over goes to those
-/// it took most from. Uniform where nothing is sensed.
+/// Each weight's share in whole thousandths that add up to one; what rounding leaves over goes to
+/// those it took most from. Uniform where nothing is sensed.
 fn shares(weights: &[f32], total: f32) -> Vec<f32> {
     let count = weights.len().max(1);
     let exact: Vec<f32> = weights

@@ -1,7 +1,8 @@
-//! The field: eleven sensors read a conversation and interfere into one state that shapes the reply.
+//! The field: eleven sensors read a conversation and interfere into one state that shapes the
+//! reply.
 //!
-//! **Invariant:** only additions, multiplications and divisions of numbers that come from counting, so
-//! that the same conversation gives the same state on every machine.
+//! **Invariant:** only additions, multiplications and divisions of numbers that come from counting,
+//! so that the same conversation gives the same state on every machine.
 //!
 //! **Invariant:** in crisis the Crisis sensor has the largest influence and silence is impossible.
 
@@ -43,7 +44,8 @@ impl Field {
         })
     }
 
-    /// What the conversation makes of the field. The same turns, crisis and seed give the same state.
+    /// What the conversation makes of the field. The same turns, crisis and seed give the same
+    /// state.
     #[must_use]
     pub fn sense(&self, turns: &[Message], crisis: Score, seed: u64) -> FieldState {
         let traces = self.ears.listen(turns);

@@ -1,7 +1,7 @@
 //! The figure: the words the system itself says, by situation, voice and language.
 //!
-//! **Invariant:** a message is composed of parts that are chosen by the numbers of the voice's vector:
-//! there is no text that belongs to a persona.
+//! **Invariant:** a message is composed of parts that are chosen by the numbers of the voice's
+//! vector: there is no text that belongs to a persona.
 //!
 //! **Invariant:** whatever is about a person's own danger carries the resources of their country.
 

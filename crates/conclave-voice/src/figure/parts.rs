@@ -165,7 +165,8 @@ fn highest<'a>(parts: &'a [Part], query: &Query, value: f32) -> Option<&'a Part>
     best
 }
 
-/// One part for every rung the value reaches, in the order of the file; the specific one where there is.
+/// One part for every rung the value reaches, in the order of the file; the specific one where
+/// there is.
 fn rungs<'a>(parts: &'a [Part], query: &Query, value: f32) -> Vec<&'a Part> {
     let mut chosen: Vec<&Part> = Vec::new();
     for part in reached(parts, query, value) {

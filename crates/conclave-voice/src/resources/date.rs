@@ -1,4 +1,5 @@
-//! A day of the calendar, without a calendar library: facts are dated, nothing is computed with time.
+//! A day of the calendar, without a calendar library: facts are dated, nothing is computed with
+//! time.
 
 use serde::Deserialize;
 use std::fmt;

@@ -71,8 +71,8 @@ impl Weighing<'_> {
         self.reading.has(cue)
     }
 
-    /// Whether it opens as such a message does: in English with the word, in Japanese anywhere, since
-    /// there the verb comes last.
+    /// Whether it opens as such a message does: in English with the word, in Japanese anywhere,
+    /// since there the verb comes last.
     fn opens(&self, cue: Cue) -> bool {
         match self.script.language {
             Language::English => self.reading.begins_with(cue),
@@ -136,7 +136,8 @@ impl Weighing<'_> {
             .or_else(|| self.is_task().then_some(Act::Task))
     }
 
-    /// Something is to be written, looked up or explained, and it is not about the person's own life.
+    /// Something is to be written, looked up or explained, and it is not about the person's own
+    /// life.
     fn is_task(&self) -> bool {
         let ordered = self.opens(Cue::TaskStart) && !(self.has(Cue::Personal) && self.is_heavy());
         let of_the_world = !self.has(Cue::Personal) && self.reading.words >= 4;

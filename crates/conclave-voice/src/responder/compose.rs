@@ -1,7 +1,7 @@
 //! Putting a reply together out of sentences.
 //!
-//! **Invariant:** at most one question a reply, and no sentence that was said before in the conversation
-//! while there is another that fits.
+//! **Invariant:** at most one question a reply, and no sentence that was said before in the
+//! conversation while there is another that fits.
 
 use super::memory::{Memory, is_question};
 use super::reading::Named;
@@ -158,7 +158,8 @@ const SINGULAR: [&str; 20] = [
     "throws", "brings", "sets", "asks", "sounds", "seems", "leans", "sits", "comes",
 ];
 
-/// Whether a template fits the number of the name in the slot that ends so: "is" does not fit a plural.
+/// Whether a template fits the number of the name in the slot that ends so: "is" does not fit a
+/// plural.
 fn agrees(template: &str, slot_end: &str, name: Option<&str>) -> bool {
     let plural =
         name.is_some_and(|name| name.is_ascii() && name.ends_with('s') && !name.ends_with("ss"));

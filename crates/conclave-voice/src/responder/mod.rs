@@ -1,12 +1,12 @@
 //! The built-in responder: a kind listener that needs no model and no network.
 //!
-//! It reads a message for what happened, what is felt and who is in it, decides what kind of message it
-//! is, and answers with a reflection, something that lets the feeling be, and an invitation, out of
-//! sentences that people wrote.
+//! It reads a message for what happened, what is felt and who is in it, decides what kind of
+//! message it is, and answers with a reflection, something that lets the feeling be, and an
+//! invitation, out of sentences that people wrote.
 //!
 //! **Invariant:** a reply is never empty, asks at most one thing, gives no advice before the fifth
-//! exchange, and is made only of sentences of the data files: no word of the person is repeated but the
-//! names of its own lists.
+//! exchange, and is made only of sentences of the data files: no word of the person is repeated but
+//! the names of its own lists.
 
 mod act;
 mod compose;
@@ -61,8 +61,9 @@ impl Responder {
         })
     }
 
-    /// A reply to the person's last message; never empty. `reasons` are what verifiers held against an
-    /// earlier attempt. The same conversation, field, crisis, reasons and seed give the same reply.
+    /// A reply to the person's last message; never empty. `reasons` are what verifiers held against
+    /// an earlier attempt. The same conversation, field, crisis, reasons and seed give the same
+    /// reply.
     #[must_use]
     pub fn respond(
         &self,

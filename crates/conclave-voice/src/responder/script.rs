@@ -84,8 +84,9 @@ macro_rules! pools {
 
 pools! {
     prelude_greeting, prelude_thanks, prelude_apology, prelude_listen,
-    greeting_first, greeting_again, how_are_you, thanks, goodbye, goodnight, apology, yes, no, unsure,
-    wordless, listen, stop, pushback, self_kind, self_feel, self_taste, self_can, private, praise,
+    greeting_first, greeting_again, how_are_you, thanks, goodbye, goodnight, apology, yes, no,
+    unsure, wordless, listen, stop, pushback, self_kind, self_feel, self_taste, self_can, private,
+    praise,
     better, better_ask, good_news, good_news_ask, task, other_script, harm_others,
     crisis_present, crisis_heavy, crisis_help, crisis_safe, crisis_safe_ack, crisis_stay,
     abuse_present, abuse_help, panic_present,
