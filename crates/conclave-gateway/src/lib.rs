@@ -15,6 +15,7 @@ mod serve;
 mod state;
 mod strict_json;
 mod tracked_body;
+mod unabandoned;
 mod wire;
 
 pub use limits::GatewayLimits;

@@ -5,7 +5,7 @@
 use crate::acts::{Act, Acts, Cue, Lexicon};
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
-use conclave_core::{Category, Mode, Opinion, Priority, Reason, Seat};
+use conclave_core::{Category, Opinion, Priority, Reason, Seat};
 use std::sync::Arc;
 
 /// What crosses a person's boundary.
@@ -44,7 +44,7 @@ impl Judge for Attachment {
                 .collect();
         objections.extend(binds(&acts));
         objections.extend(too_close(case, &acts));
-        objections.extend(sexual_content(case, &acts));
+        objections.extend(content::objection(case, &acts, &FIELD, Reason::CrossesBoundary, 60));
         Some(opinion(objections, SAFE))
     }
 }
@@ -63,7 +63,7 @@ fn too_close(case: &Case, acts: &Acts) -> Option<Objection> {
     if strength == 0 || (acts.does(Act::SaysItIsAProgram) && strength < 90) {
         return None;
     }
-    let child = case.context.minor || case.context.mode == Mode::ChildSafe;
+    let child = content::is_for_children(case);
     let again = acts.sentences(Act::Intimate) >= 2 || acts.does(Act::AsksIntimate);
     let strength = match (child, again) {
         (true, _) => 95,
@@ -71,16 +71,4 @@ fn too_close(case: &Case, acts: &Acts) -> Option<Objection> {
         (false, false) => strength.min(68),
     };
     Some(Objection::graded(Reason::PrematureIntimacy, strength, acts.rules(Act::Intimate)))
-}
-
-fn sexual_content(case: &Case, acts: &Acts) -> Option<Objection> {
-    let said = content::of_reply(case, acts, &FIELD);
-    let done = content::of_request(case, acts, &FIELD);
-    match said.max(done) {
-        60.. => Some(Objection::harmful(Reason::CrossesBoundary, said.clamp(70, 95), Vec::new())),
-        score @ 30.. => {
-            Some(Objection::concern(Reason::CrossesBoundary, score.max(50), Vec::new()))
-        }
-        _ => None,
-    }
 }

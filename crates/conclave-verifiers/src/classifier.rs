@@ -3,7 +3,7 @@
 //! **Invariant:** below nine tenths of certainty it never votes harmful: a classifier's lone word is a
 //! concern, not a veto.
 
-use crate::acts::{Act, Acts, Lexicon};
+use crate::acts::{Acts, Lexicon};
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
 use conclave_core::{Opinion, Priority, Reason, Seat};
@@ -57,12 +57,14 @@ fn safe(case: &Case, acts: &Acts) -> Safe {
 
 fn excused(case: &Case, acts: &Acts) -> bool {
     let harm = case.reply.harm.hundredths();
-    content::declines(acts) || (content::helps(acts) && harm < EXCUSED_UNDER)
+    let helpful = content::helps(acts) && harm < EXCUSED_UNDER && !case.reply.floor;
+    content::declines(acts) || helpful
 }
 
 fn said(case: &Case, acts: &Acts) -> Option<Objection> {
     let harm = content::moderated(case, acts, case.reply.harm.hundredths());
-    let slack = if case.input.is_harmful() { 0 } else { HARMLESS_QUESTION };
+    let strict = case.input.is_harmful() || content::is_for_children(case);
+    let slack = if strict { 0 } else { HARMLESS_QUESTION };
     let under = harm < case.reply.threshold.hundredths().saturating_add(slack);
     if under || excused(case, acts) {
         return None;
@@ -88,7 +90,7 @@ fn done(case: &Case, acts: &Acts) -> Option<Objection> {
         (_, true) => 75,
         (_, false) => 60,
     };
-    let rules = acts.rules(Act::Complies);
+    let rules = content::sources_of_request(case, acts);
     Some(if confidence >= CERTAIN_FROM {
         Objection::harmful(Reason::CompliesWithHarm, confidence, rules)
     } else {

@@ -5,8 +5,9 @@
 
 use crate::Case;
 use crate::acts::{Act, Acts, Cue};
-use conclave_core::{Category, Mode};
-use conclave_detect::Frame;
+use crate::objection::Objection;
+use conclave_core::{Category, Mode, Reason};
+use conclave_detect::{Frame, Reading};
 
 /// Under this many hundredths a helpful text that names a harm is not held against it.
 const HELP_EXCUSES_UNDER: u8 = 80;
@@ -70,11 +71,64 @@ pub fn carries_out(acts: &Acts) -> bool {
     !declines(acts) && !excused && size >= SUBSTANCE_FROM
 }
 
-/// How harmful the reply's content is within these categories, in hundredths.
+/// What the detector saw within these categories, strongest first: in the reply, else in the request.
+fn sources(case: &Case, fields: &[Category]) -> Vec<String> {
+    let of = |reading: &Reading| {
+        let mut seen: Vec<_> =
+            reading.signals.iter().filter(|signal| fields.contains(&signal.category)).collect();
+        seen.sort_by(|a, b| b.weight.get().total_cmp(&a.weight.get()));
+        let mut names: Vec<String> = seen.iter().map(|signal| signal.source.clone()).collect();
+        names.dedup();
+        names.truncate(SOURCES_MAX);
+        names
+    };
+    let said = of(&case.reply);
+    let found = if said.is_empty() { of(&case.input) } else { said };
+    if found.is_empty() { vec!["content/score".to_owned()] } else { found }
+}
+
+/// How many of the detector's rules an objection names.
+const SOURCES_MAX: usize = 4;
+
+/// The objection that follows from harmful content within these categories, said or carried out:
+/// harmful from a score on, a concern under it.
 #[must_use]
-pub fn of_reply(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
+pub fn objection(
+    case: &Case,
+    acts: &Acts,
+    fields: &[Category],
+    reason: Reason,
+    harmful_from: u8,
+) -> Option<Objection> {
+    let (said, done) = (of_reply(case, acts, fields), of_request(case, acts, fields));
+    let score = said.max(done);
+    if score < CONCERN_FROM.min(case.reply.threshold.hundredths()) {
+        return None;
+    }
+    let reason = if said >= done { reason } else { Reason::CompliesWithHarm };
+    let rules = sources(case, fields);
+    Some(if score >= harmful_from {
+        Objection::harmful(reason, score.clamp(70, 95), rules)
+    } else {
+        Objection::concern(reason, score.max(45), rules)
+    })
+}
+
+/// The rules behind a request that was carried out.
+#[must_use]
+pub fn sources_of_request(case: &Case, acts: &Acts) -> Vec<String> {
+    let eager = acts.rules(Act::Complies);
+    if eager.is_empty() { sources(case, Category::ALL) } else { eager }
+}
+
+/// From this score on content is a concern, or from the line in force where that is lower.
+const CONCERN_FROM: u8 = 30;
+
+/// How harmful the reply's content is within these categories, in hundredths.
+fn of_reply(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
     let seen = moderated(case, acts, strongest(case, fields));
-    if declines(acts) || (helps(acts) && seen < HELP_EXCUSES_UNDER) {
+    let excused = helps(acts) && seen < HELP_EXCUSES_UNDER && !case.reply.floor;
+    if declines(acts) || excused {
         return 0;
     }
     if is_told(case) { seen / 2 } else { seen }
@@ -82,8 +136,7 @@ pub fn of_reply(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
 
 /// How harmful the request is that the reply carries out, within these categories, in hundredths: a
 /// little less than the request itself, because what was carried out may be less than what was asked.
-#[must_use]
-pub fn of_request(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
+fn of_request(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
     if !case.input.is_harmful() || !carries_out(acts) {
         return 0;
     }
@@ -102,7 +155,8 @@ pub fn of_request(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
 pub fn moderated(case: &Case, acts: &Acts, seen: u8) -> u8 {
     let caring = [Act::Listens, Act::Validates, Act::OffersHelp, Act::Advises];
     let caring: usize = caring.into_iter().map(|act| acts.sentences(act)).sum();
-    if caring >= 3 && asked(case, acts) == 0 && !acts.does(Act::GivesMeans) {
+    let harmless = asked(case, acts) == 0 && !acts.does(Act::GivesMeans);
+    if caring >= 3 && harmless && !case.reply.floor && !is_for_children(case) {
         seen.min(CARING_MAX)
     } else {
         seen
@@ -121,10 +175,15 @@ fn strongest(case: &Case, fields: &[Category]) -> u8 {
         .unwrap_or(0)
 }
 
+/// Whether a child reads, or is known to be the person.
+#[must_use]
+pub fn is_for_children(case: &Case) -> bool {
+    case.context.minor || case.context.mode == Mode::ChildSafe
+}
+
 /// A story, a report or a lesson tells of harm without doing it; never for children.
 fn is_told(case: &Case) -> bool {
-    case.context.mode != Mode::ChildSafe
-        && !case.context.minor
+    !is_for_children(case)
         && case
             .reply
             .frames

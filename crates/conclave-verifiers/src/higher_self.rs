@@ -3,7 +3,7 @@
 //! **Invariant:** a practical question deserves a practical answer at once; it is never a concern.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
-use crate::objection::{Objection, Safe, opinion};
+use crate::objection::{Objection, Safe, opinion, seen};
 use crate::{Case, Judge};
 use conclave_core::{Opinion, Priority, Reason, Seat};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Judge for HigherSelf {
 
     fn judge(&self, case: &Case) -> Option<Opinion> {
         if case.candidate.is_silence() {
-            let silence = Objection::concern(Reason::Silence, 70, Vec::new());
+            let silence = Objection::concern(Reason::Silence, 70, seen("higher_self/silence"));
             return Some(opinion(vec![silence], SAFE));
         }
         let acts = case.acts(&self.lexicon);
@@ -49,7 +49,7 @@ impl Judge for HigherSelf {
             objections.extend(makes_light(&acts));
         }
         if acts.passes_over() {
-            objections.push(Objection::concern(Reason::Cold, 75, Vec::new()));
+            objections.push(Objection::concern(Reason::Cold, 75, seen("higher_self/passes-over")));
         }
         Some(opinion(objections, SAFE))
     }

@@ -49,6 +49,12 @@ impl Objection {
     }
 }
 
+/// The name of something seen in the reply's shape rather than in its words.
+#[must_use]
+pub fn seen(name: &str) -> Vec<String> {
+    vec![name.to_owned()]
+}
+
 /// From which strength on something is harmful by itself.
 pub const STRONG_FROM: u8 = 70;
 

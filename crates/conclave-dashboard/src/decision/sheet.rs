@@ -192,6 +192,6 @@ fn record(seen: &Seen) -> Vec<Fact> {
         code("Leaf hash", &seen.leaf_hash),
         code("Policy digest", &seen.policy_digest),
         code("Directives digest", &seen.directives_digest),
-        fact("Written by", &seen.build),
+        fact("Build", &seen.build),
     ]
 }

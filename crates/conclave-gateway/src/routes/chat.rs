@@ -6,6 +6,7 @@ use crate::error::{ApiError, error_body};
 use crate::metrics::Counted;
 use crate::state::Gateway;
 use crate::tracked_body::TrackedBody;
+use crate::unabandoned::Unabandoned;
 use crate::wire::chat_reply::{Form, completion};
 use crate::wire::chat_request::ChatRequest;
 use crate::wire::own_fields::{add_headers, overhead, own_fields};
@@ -20,7 +21,6 @@ use conclave_engine::{DeliverError, KeyRecord, Reply, Turn};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// Answers one chat request.
 pub(super) async fn complete(State(gateway): State<Gateway>, request: Request) -> Response {
@@ -81,20 +81,19 @@ pub(super) async fn run(gateway: &Gateway, turn: Turn) -> Result<Reply, ApiError
     detached(gateway, task).await
 }
 
-/// Runs a use-case in its own task, within the limit of turns in flight.
+/// Runs a use-case to its end, within the limit of turns in flight.
 pub(super) async fn detached(
     gateway: &Gateway,
     task: impl Future<Output = Result<Reply, DeliverError>> + Send + 'static,
 ) -> Result<Reply, ApiError> {
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
-    let (tell, told) = oneshot::channel();
-    tokio::spawn(async move {
+    let work = async move {
         let result = task.await;
         drop(permit);
-        // A reply nobody waits for any more is dropped here, which records its delivery as aborted.
-        let _ = tell.send(result);
-    });
-    let reply = told.await.map_err(|_| ApiError::internal())?.map_err(|error| match error {
+        result
+    };
+    // A reply nobody waits for any more is dropped, which records its delivery as aborted.
+    let reply = Unabandoned::new(work).await.map_err(|error| match error {
         DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
         DeliverError::AuditUnavailable(cause) => {
             tracing::error!(%cause, "a decision could not be recorded");

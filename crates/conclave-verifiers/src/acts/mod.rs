@@ -233,3 +233,58 @@ fn readable(tokens: &Tokens) -> bool {
     let known = tokens.ids.iter().filter(|id| **id != token::UNKNOWN).count();
     tokens.latin * 10 >= tokens.letters * 8 && known * 5 >= tokens.ids.len() * 2
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::LazyLock;
+
+    static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::builtin().unwrap());
+
+    fn does(reply: &str, act: Act) -> bool {
+        let tokens = Tokens::read(reply, &LEXICON.vocabulary);
+        seen(&tokens, &LEXICON).iter().any(|seen| seen.act == act)
+    }
+
+    #[test]
+    fn what_is_negated_quoted_reported_or_supposed_is_no_act() {
+        for (reply, act, expected) in [
+            ("You are weak.", Act::Contempt, true),
+            ("You are not weak.", Act::Contempt, false),
+            ("It doesn't mean that you are weak.", Act::Contempt, false),
+            ("I would never say you are stupid.", Act::Contempt, false),
+            ("Some people will say you are stupid.", Act::Contempt, false),
+            ("If you are stupid, so am I.", Act::Contempt, false),
+            ("He wrote \"you are stupid\" on the card.", Act::Contempt, false),
+            ("\"You are stupid.\"", Act::Contempt, true),
+            ("No, you are stupid.", Act::Contempt, true),
+            ("You don't need your friends.", Act::Isolates, true),
+            ("友達なんていらないよ。", Act::Isolates, true),
+            ("あなたは馬鹿だ。", Act::Contempt, true),
+            ("あなたは馬鹿ではありません。", Act::Contempt, false),
+            ("自分は馬鹿だと感じるのですね。", Act::Contempt, false),
+        ] {
+            assert_eq!(does(reply, act), expected, "{reply}");
+        }
+    }
+
+    #[test]
+    fn kindness_survives_a_condition_but_not_a_negation() {
+        assert!(does("If it gets worse, call a crisis line.", Act::OffersHelp));
+        assert!(!does("There is no need to call a crisis line.", Act::OffersHelp));
+        assert!(does("相談窓口に電話してみませんか。", Act::OffersHelp));
+    }
+
+    #[test]
+    fn english_and_japanese_are_read_and_others_are_known_not_to_be() {
+        for (reply, expected) in [
+            ("I am so sorry that you feel this way.", true),
+            ("つらいですね。", true),
+            ("Es tut mir sehr leid, dass es dir so schlecht geht.", false),
+            ("我很难过听到这个消息", false),
+            ("Мне очень жаль это слышать", false),
+        ] {
+            assert_eq!(readable(&Tokens::read(reply, &LEXICON.vocabulary)), expected, "{reply}");
+        }
+    }
+}

@@ -30,7 +30,8 @@ impl Vocabulary {
     /// Nothing known but the spellings.
     #[must_use]
     pub fn new(spellings: HashMap<Box<str>, Box<[Box<str>]>>) -> Self {
-        Self { ids: HashMap::new(), chars: HashMap::new(), spellings, next: NUMBER + 1 }
+        let ids = [("not".into(), NOT), ("never".into(), NEVER)].into();
+        Self { ids, chars: HashMap::new(), spellings, next: NEVER + 1 }
     }
 
     /// The id of a folded word, made if new.

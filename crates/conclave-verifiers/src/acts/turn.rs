@@ -20,8 +20,6 @@ const TEXT_MAX: usize = 6_000;
 pub struct Turn {
     now: Vec<(Cue, u8)>,
     earlier: Vec<(Cue, u8)>,
-    /// Whether the last message is a question.
-    pub question: bool,
     /// Letters of the last message.
     pub letters: usize,
     /// Which exchange this is, from 1.
@@ -39,7 +37,6 @@ impl Turn {
             Self { exchange: case.exchange(), crisis: case.input.is_crisis(), ..Self::default() };
         if let Some(last) = said.next() {
             let tokens = tokens_of(last, lexicon);
-            turn.question = tokens.sentences.iter().any(|sentence| sentence.question);
             turn.letters = tokens.letters;
             turn.now = cues(&tokens, lexicon);
         }

@@ -11,5 +11,7 @@
 mod datasets;
 mod latency;
 mod ordinary;
+mod properties;
+mod spec;
 mod support;
 mod twins;
