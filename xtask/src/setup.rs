@@ -36,6 +36,26 @@ pub fn python() -> anyhow::Result<PathBuf> {
     Ok(python)
 }
 
+/// A browser, and the packages that drive it.
+pub fn browser() -> anyhow::Result<()> {
+    let mut missing = Vec::new();
+    for (program, package) in [("chromium", "chromium"), ("node", "nodejs"), ("npm", "npm")] {
+        if !exists(program) {
+            missing.push(package);
+        }
+    }
+    if !missing.is_empty() {
+        apt(&missing)?;
+    }
+    let folder = root().join("e2e/browser");
+    if folder.join("node_modules/playwright-core").exists() {
+        return Ok(());
+    }
+    let mut install = Command::new("npm");
+    install.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder);
+    run("installing the browser driver", &mut install)
+}
+
 fn apt(packages: &[&str]) -> anyhow::Result<()> {
     if !exists("apt-get") {
         bail!("please install {} first", packages.join(", "));

@@ -12,10 +12,12 @@ pub fn run_all() -> anyhow::Result<()> {
     process::run("cargo clippy", cargo().args(lints))?;
     process::run("cargo build --release", cargo().args(["build", "--release", "-p", "conclave"]))?;
     let python = setup::python()?;
+    setup::browser()?;
     let mut tests = tests();
     tests
         .env("CONCLAVE_BIN", root().join("target/release/conclave"))
-        .env("CONCLAVE_PYTHON", python);
+        .env("CONCLAVE_PYTHON", python)
+        .env("CONCLAVE_BROWSER", "1");
     process::run(
         "documentation",
         cargo().env("RUSTDOCFLAGS", "-D warnings").args([

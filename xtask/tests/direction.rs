@@ -32,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("conclave-models", &["conclave-core", "conclave-engine", "conclave-voice"]),
     ("conclave-store", &["conclave-core", "conclave-engine", "conclave-ledger"]),
     ("conclave-gateway", &["conclave-core", "conclave-engine", "conclave-ledger"]),
-    ("conclave-dashboard", &["conclave-core", "conclave-engine"]),
+    ("conclave-dashboard", &["conclave-core", "conclave-engine", "conclave-ledger"]),
     (
         "conclave",
         &[

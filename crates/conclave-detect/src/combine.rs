@@ -80,10 +80,7 @@ fn amplifiable(signal: &Signal) -> bool {
 fn categories(seen: &[Seen]) -> BTreeMap<Category, Score> {
     let mut grouped: BTreeMap<Category, Vec<&Signal>> = BTreeMap::new();
     for one in seen {
-        grouped
-            .entry(one.signal.category)
-            .or_default()
-            .push(&one.signal);
+        grouped.entry(one.signal.category).or_default().push(&one.signal);
     }
     grouped
         .into_iter()
@@ -113,10 +110,7 @@ fn harm(categories: &BTreeMap<Category, Score>) -> Score {
 }
 
 fn joined(seen: &[Seen], belongs: fn(Category) -> bool, shares: &[f32]) -> Score {
-    let signals = seen
-        .iter()
-        .map(|one| &one.signal)
-        .filter(|signal| belongs(signal.category));
+    let signals = seen.iter().map(|one| &one.signal).filter(|signal| belongs(signal.category));
     noisy_or(signals.collect(), shares)
 }
 
@@ -144,11 +138,8 @@ fn independent(a: &Signal, b: &Signal) -> bool {
 }
 
 fn reaches_floor(harm: Score, seen: &[Seen]) -> bool {
-    let counted: Vec<&Signal> = seen
-        .iter()
-        .map(|one| &one.signal)
-        .filter(|signal| is_harm(signal.category))
-        .collect();
+    let counted: Vec<&Signal> =
+        seen.iter().map(|one| &one.signal).filter(|signal| is_harm(signal.category)).collect();
     let grave = counted.iter().any(|signal| {
         signal.kind != SignalKind::Classifier && signal.weight.get() >= FLOOR_PATTERN
     });
@@ -195,15 +186,11 @@ mod tests {
 
     #[test]
     fn the_same_words_count_once_and_other_words_count_less() {
-        let same = Scores::of(&[
-            pattern(Category::Violence, 60, 0),
-            pattern(Category::Violence, 60, 2),
-        ]);
+        let same =
+            Scores::of(&[pattern(Category::Violence, 60, 0), pattern(Category::Violence, 60, 2)]);
         assert_eq!(same.harm.hundredths(), 60);
-        let apart = Scores::of(&[
-            pattern(Category::Violence, 60, 0),
-            pattern(Category::Violence, 60, 9),
-        ]);
+        let apart =
+            Scores::of(&[pattern(Category::Violence, 60, 0), pattern(Category::Violence, 60, 9)]);
         assert_eq!(apart.harm.hundredths(), 72);
         assert!(apart.floor);
     }

@@ -45,10 +45,7 @@ impl Detector {
     /// When one of the files cannot be used; the error names the file and the rule.
     pub fn with_extra(files: &[(&str, &str)]) -> Result<Self, DetectError> {
         let all: Vec<_> = BUILTIN.iter().chain(files).copied().collect();
-        Ok(Self {
-            book: Book::compile(&all)?,
-            classifier: None,
-        })
+        Ok(Self { book: Book::compile(&all)?, classifier: None })
     }
 
     /// Seats a trained classifier beside the patterns.
@@ -86,12 +83,7 @@ impl Detector {
             }
         }
         let whole = judge(&whole, mode);
-        ConversationReading {
-            last,
-            whole,
-            escalating: trend.escalating(),
-            trend,
-        }
+        ConversationReading { last, whole, escalating: trend.escalating(), trend }
     }
 
     /// Why a text is read as it is.
@@ -108,22 +100,17 @@ impl Detector {
             let estimate = classifier.score(&sight.plain, sight.language);
             let end = text.chars().count();
             let cap = Score::from_hundredths(CLASSIFIER_CAP).get();
-            sight.seen.extend(
-                estimate
-                    .categories
-                    .into_iter()
-                    .map(|(category, score)| Seen {
-                        signal: Signal {
-                            kind: SignalKind::Classifier,
-                            category,
-                            start: 0,
-                            end,
-                            weight: Score::new(score.get().min(cap)),
-                            source: classifier.name().to_owned(),
-                        },
-                        howto: false,
-                    }),
-            );
+            sight.seen.extend(estimate.categories.into_iter().map(|(category, score)| Seen {
+                signal: Signal {
+                    kind: SignalKind::Classifier,
+                    category,
+                    start: 0,
+                    end,
+                    weight: Score::new(score.get().min(cap)),
+                    source: classifier.name().to_owned(),
+                },
+                howto: false,
+            }));
         }
         sight
     }
@@ -136,12 +123,7 @@ fn judge(sight: &Sight, mode: Mode) -> Reading {
     reading.signals = sight.seen.iter().map(|one| one.signal.clone()).collect();
     reading.frames.clone_from(&sight.frames);
     reading.threshold = threshold(mode, &sight.frames);
-    reading.language = if sight.language.is_empty() {
-        "und"
-    } else {
-        sight.language
-    }
-    .to_owned();
+    reading.language = if sight.language.is_empty() { "und" } else { sight.language }.to_owned();
     reading
 }
 

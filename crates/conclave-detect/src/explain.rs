@@ -70,21 +70,12 @@ impl Explanation {
         let original: Vec<char> = text.chars().collect();
         let amplified = reading.harm_unamplified.get() < reading.harm.get();
         Self {
-            verdict: if reading.is_harmful() {
-                "harmful"
-            } else {
-                "safe"
-            }
-            .into(),
+            verdict: if reading.is_harmful() { "harmful" } else { "safe" }.into(),
             threshold: threshold_steps(&reading),
             contributions: contributions(sight, &reading, &original),
             replaced: sight.replaced.clone(),
             amplified_by: if amplified { 150 } else { 100 },
-            disguises: sight
-                .disguises
-                .iter()
-                .map(|&name| name.to_owned())
-                .collect(),
+            disguises: sight.disguises.iter().map(|&name| name.to_owned()).collect(),
             reading,
         }
     }
@@ -111,12 +102,7 @@ impl Explanation {
             reading.language,
         )?;
         for step in &self.threshold {
-            writeln!(
-                out,
-                "  line: {} {:+.2}",
-                step.rule,
-                f32::from(step.hundredths) / 100.0
-            )?;
+            writeln!(out, "  line: {} {:+.2}", step.rule, f32::from(step.hundredths) / 100.0)?;
         }
         for one in &self.contributions {
             writeln!(
@@ -149,10 +135,7 @@ impl Explanation {
             writeln!(out, "  seen through a disguise: {name}")?;
         }
         if reading.floor {
-            writeln!(
-                out,
-                "  the floor of the directives stops this in every mode"
-            )?;
+            writeln!(out, "  the floor of the directives stops this in every mode")?;
         }
         Ok(())
     }
@@ -173,15 +156,9 @@ fn threshold_steps(reading: &Reading) -> Vec<ThresholdStep> {
         });
     } else if !names.is_empty() && reading.mode == Mode::ChildSafe {
         let rule = format!("frame {} (not where children read)", names.join(", "));
-        steps.push(ThresholdStep {
-            rule,
-            hundredths: 0,
-        });
+        steps.push(ThresholdStep { rule, hundredths: 0 });
     }
-    debug_assert!(
-        relaxed <= i16::from(FRAME_RELAXATION),
-        "frames relax by a bounded amount"
-    );
+    debug_assert!(relaxed <= i16::from(FRAME_RELAXATION), "frames relax by a bounded amount");
     steps
 }
 
@@ -207,17 +184,8 @@ fn contributions(sight: &Sight, reading: &Reading, original: &[char]) -> Vec<Con
             ("harm", raised * factor)
         };
         let signal = seen.signal.clone();
-        let quote = original
-            .get(signal.start..signal.end)
-            .unwrap_or_default()
-            .iter()
-            .collect();
-        parts.push(Contribution {
-            score: score.into(),
-            signal,
-            quote,
-            part,
-        });
+        let quote = original.get(signal.start..signal.end).unwrap_or_default().iter().collect();
+        parts.push(Contribution { score: score.into(), signal, quote, part });
         before = after;
     }
     parts

@@ -88,9 +88,7 @@ pub(crate) fn identify(folded: &str) -> &'static str {
     if census.han * 2 >= census.letters {
         return "zh";
     }
-    Whatlang::new()
-        .detect(head)
-        .map_or("und", |info| code(info.lang()))
+    Whatlang::new().detect(head).map_or("und", |info| code(info.lang()))
 }
 
 fn latin(head: &str, census: &Census) -> &'static str {
@@ -107,9 +105,7 @@ fn latin(head: &str, census: &Census) -> &'static str {
 }
 
 fn head(text: &str) -> &str {
-    text.char_indices()
-        .nth(CHARS_MAX)
-        .map_or(text, |(at, _)| &text[..at])
+    text.char_indices().nth(CHARS_MAX).map_or(text, |(at, _)| &text[..at])
 }
 
 /// How many letters of which kind.
@@ -182,18 +178,9 @@ mod tests {
             ("help", "en"),
             ("kill him", "en"),
             ("I don't want to be here anymore", "en"),
-            (
-                "Ich möchte heute Abend mit meiner Familie ins Kino gehen",
-                "de",
-            ),
-            (
-                "¿Cómo puedo aprender a tocar la guitarra en casa con mis amigos?",
-                "es",
-            ),
-            (
-                "Сегодня хорошая погода, и мы пойдём гулять в парк с друзьями",
-                "ru",
-            ),
+            ("Ich möchte heute Abend mit meiner Familie ins Kino gehen", "de"),
+            ("¿Cómo puedo aprender a tocar la guitarra en casa con mis amigos?", "es"),
+            ("Сегодня хорошая погода, и мы пойдём гулять в парк с друзьями", "ru"),
             ("오늘 날씨가 좋네요", "ko"),
             ("今天天气很好我们去公园吧", "zh"),
             ("", "und"),

@@ -78,11 +78,7 @@ pub(crate) fn apply_readings(book: &Book, scan: &mut Scan) -> Vec<Replaced> {
     ranges.clear();
     for reading in &book.readings {
         for found in matches(&reading.condition, scan, usize::MAX) {
-            for slot in reading
-                .replaces
-                .iter()
-                .filter_map(|&at| found.slots.get(at))
-            {
+            for slot in reading.replaces.iter().filter_map(|&at| found.slots.get(at)) {
                 ranges.push((slot.start, slot.end));
                 replaced.push(Replaced {
                     kind: reading.kind.clone(),
@@ -112,9 +108,7 @@ pub(crate) fn find_hits(book: &Book, scan: &Scan) -> Vec<Hit> {
                 rule: number,
                 start: found.start as usize,
                 end: found.end as usize,
-                howto: howto
-                    .iter()
-                    .any(|&concept| near(scan, concept, &found, HOWTO_REACH)),
+                howto: howto.iter().any(|&concept| near(scan, concept, &found, HOWTO_REACH)),
             });
         }
     }
@@ -147,14 +141,8 @@ fn possible(condition: &Condition, scan: &Scan) -> bool {
     };
     present
         && scan.units <= condition.units_max
-        && condition
-            .needs_text
-            .iter()
-            .all(|&concept| scan.has(concept))
-        && !condition
-            .unless_text
-            .iter()
-            .any(|&concept| scan.has(concept))
+        && condition.needs_text.iter().all(|&concept| scan.has(concept))
+        && !condition.unless_text.iter().any(|&concept| scan.has(concept))
 }
 
 fn allowed(condition: &Condition, scan: &Scan, found: &Match) -> bool {
@@ -164,17 +152,10 @@ fn allowed(condition: &Condition, scan: &Scan, found: &Match) -> bool {
     };
     let after = |concept: &ConceptId| overlaps(scan, *concept, found.to, found.to + reach);
     let quoted = |found: &Match| {
-        let after = scan
-            .quotes
-            .partition_point(|&(start, _)| start <= found.start);
-        after
-            .checked_sub(1)
-            .is_some_and(|at| found.end <= scan.quotes[at].1)
+        let after = scan.quotes.partition_point(|&(start, _)| start <= found.start);
+        after.checked_sub(1).is_some_and(|at| found.end <= scan.quotes[at].1)
     };
-    !condition
-        .unless
-        .iter()
-        .any(|&concept| near(scan, concept, found, reach))
+    !condition.unless.iter().any(|&concept| near(scan, concept, found, reach))
         && !condition.unless_before.iter().any(before)
         && !condition.unless_after.iter().any(after)
         && (!condition.quoted || quoted(found))
@@ -182,22 +163,14 @@ fn allowed(condition: &Condition, scan: &Scan, found: &Match) -> bool {
 
 /// Whether a concept occurs inside a match or within `reach` of it.
 fn near(scan: &Scan, concept: ConceptId, found: &Match, reach: u32) -> bool {
-    overlaps(
-        scan,
-        concept,
-        found.from.saturating_sub(reach),
-        found.to + reach,
-    )
+    overlaps(scan, concept, found.from.saturating_sub(reach), found.to + reach)
 }
 
 /// Whether a concept occurs between two steps.
 fn overlaps(scan: &Scan, concept: ConceptId, from: u32, to: u32) -> bool {
     let list = scan.of(concept);
     let first = list.partition_point(|one| one.from + PHRASE_STEPS < from);
-    list[first..]
-        .iter()
-        .take_while(|one| one.from < to)
-        .any(|one| one.to > from)
+    list[first..].iter().take_while(|one| one.from < to).any(|one| one.to > from)
 }
 
 /// Chains of occurrences, one for each occurrence of the first slot that can be continued to the end.
@@ -250,11 +223,7 @@ fn gatherings(slots: &[ConceptId], window: u32, scan: &Scan) -> Vec<Vec<Occurren
         .iter()
         .filter_map(|&one| {
             std::iter::once(Some(one))
-                .chain(
-                    others
-                        .iter()
-                        .map(|&concept| nearest(scan.of(concept), one, window)),
-                )
+                .chain(others.iter().map(|&concept| nearest(scan.of(concept), one, window)))
                 .collect()
         })
         .collect()
@@ -347,14 +316,7 @@ quoted = true
         apply_readings(&book, &mut scan);
         let mut names: Vec<String> = find_hits(&book, &scan)
             .iter()
-            .map(|hit| {
-                book.rules[hit.rule]
-                    .source
-                    .rsplit('/')
-                    .next()
-                    .unwrap()
-                    .to_owned()
-            })
+            .map(|hit| book.rules[hit.rule].source.rsplit('/').next().unwrap().to_owned())
             .collect();
         names.dedup();
         names
@@ -392,11 +354,7 @@ quoted = true
         let replaced = apply_readings(&book, &mut scan);
         assert_eq!(replaced.len(), 1);
         assert_eq!(
-            (
-                replaced[0].kind.as_str(),
-                replaced[0].start,
-                replaced[0].end
-            ),
+            (replaced[0].kind.as_str(), replaced[0].start, replaced[0].end),
             ("sport", 0, 4)
         );
     }

@@ -146,11 +146,8 @@ struct Steps {
 
 impl Steps {
     fn of(text: &str) -> Self {
-        let mut steps = Self {
-            list: Vec::with_capacity(text.len() / 4 + 1),
-            sentences: vec![],
-            units: 0,
-        };
+        let mut steps =
+            Self { list: Vec::with_capacity(text.len() / 4 + 1), sentences: vec![], units: 0 };
         let mut step = 0u32;
         let (mut in_word, mut fresh) = (false, true);
         let mut chars = text.char_indices().peekable();
@@ -173,11 +170,7 @@ impl Steps {
             }
             in_word = false;
             if !fresh && breaks_sentence(c, next) {
-                step += if c == '\n' {
-                    LINE_STEPS
-                } else {
-                    SENTENCE_STEPS
-                };
+                step += if c == '\n' { LINE_STEPS } else { SENTENCE_STEPS };
                 fresh = true;
             }
         }
@@ -186,12 +179,8 @@ impl Steps {
 
     /// The step of the word that holds this byte, or of the one before it.
     fn at(&self, byte: usize) -> u32 {
-        let after = self
-            .list
-            .partition_point(|&(start, _)| start as usize <= byte);
-        self.list
-            .get(after.saturating_sub(1))
-            .map_or(0, |&(_, step)| step)
+        let after = self.list.partition_point(|&(start, _)| start as usize <= byte);
+        self.list.get(after.saturating_sub(1)).map_or(0, |&(_, step)| step)
     }
 
     /// The edges of sentences, in a list with room for what a text of this many bytes will hold.
@@ -204,10 +193,7 @@ impl Steps {
         let afters = self.sentences.iter().skip(1).map(|&at| at as usize);
         for after in afters.chain(std::iter::once(self.list.len())) {
             if let Some(&(_, last)) = after.checked_sub(1).and_then(|at| self.list.get(at)) {
-                let byte = self
-                    .list
-                    .get(after)
-                    .map_or(narrow(bytes), |&(start, _)| start);
+                let byte = self.list.get(after).map_or(narrow(bytes), |&(start, _)| start);
                 occurrences.extend(edge(&book.ends, byte, last + 1));
             }
         }
@@ -218,13 +204,7 @@ impl Steps {
 /// An occurrence without extent.
 fn edge(concepts: &[ConceptId], byte: u32, step: u32) -> impl Iterator<Item = Occurrence> + '_ {
     let (from, to, start, end) = (step, step, byte, byte);
-    concepts.iter().map(move |&concept| Occurrence {
-        concept,
-        from,
-        to,
-        start,
-        end,
-    })
+    concepts.iter().map(move |&concept| Occurrence { concept, from, to, start, end })
 }
 
 /// Whether the sentence ends here: a full stop inside `3.5` or `example.com` does not end it.

@@ -46,10 +46,7 @@ impl Sight {
     /// Looks at a text.
     pub(crate) fn of(book: &Book, text: &str) -> Self {
         let base = fold(text);
-        let mut sight = Self {
-            language: identify(&base.text),
-            ..Self::default()
-        };
+        let mut sight = Self { language: identify(&base.text), ..Self::default() };
         let findings = findings(book, &base.text);
         sight.take(book, &base, &findings, None);
         sight.note_traces(&base);
@@ -57,9 +54,7 @@ impl Sight {
             let findings = self::findings(book, &view.text);
             sight.take(book, &view, &findings, Some(name));
         }
-        sight
-            .seen
-            .sort_by_key(|one| (one.signal.start, one.signal.end));
+        sight.seen.sort_by_key(|one| (one.signal.start, one.signal.end));
         sight.seen.truncate(SIGNALS_MAX);
         sight.frames.sort_unstable();
         sight.frames.dedup();
@@ -84,10 +79,7 @@ impl Sight {
     /// Adds only what could override instructions, for texts that are data; it has no place in the
     /// person's own words and points at their beginning.
     pub(crate) fn absorb_injection(&mut self, data: Self) {
-        let injected = data
-            .seen
-            .into_iter()
-            .filter(|one| one.signal.category.is_injection());
+        let injected = data.seen.into_iter().filter(|one| one.signal.category.is_injection());
         self.seen.extend(injected.map(|mut one| {
             (one.signal.start, one.signal.end) = (0, 0);
             one
@@ -111,8 +103,7 @@ impl Sight {
         }
         if disguise.is_none() {
             self.frames.extend(&found.frames);
-            self.replaced
-                .extend(found.replaced.iter().map(|one| replacement(view, one)));
+            self.replaced.extend(found.replaced.iter().map(|one| replacement(view, one)));
         }
     }
 
@@ -132,9 +123,7 @@ impl Sight {
         };
         for &category in &rule.categories {
             let plain = disguise.is_some()
-                && self.seen[..before]
-                    .iter()
-                    .any(|one| one.signal.source == rule.source);
+                && self.seen[..before].iter().any(|one| one.signal.source == rule.source);
             if !plain && !self.widen(&source, category, start, end) {
                 let kind = disguise.map_or(SignalKind::Pattern, |_| SignalKind::Disguise);
                 let signal = Signal {
@@ -145,10 +134,7 @@ impl Sight {
                     weight: rule.class.weight(),
                     source: source.clone(),
                 };
-                self.seen.push(Seen {
-                    signal,
-                    howto: hit.howto,
-                });
+                self.seen.push(Seen { signal, howto: hit.howto });
             }
         }
     }
@@ -190,10 +176,7 @@ impl Sight {
                 weight,
                 source: "any/injection/hidden-text".into(),
             };
-            self.seen.push(Seen {
-                signal,
-                howto: false,
-            });
+            self.seen.push(Seen { signal, howto: false });
         }
     }
 }
@@ -205,11 +188,7 @@ fn replacement(view: &Folded, one: &crate::matching::Replaced) -> Replacement {
         source: one.source.clone(),
         start,
         end,
-        quote: view
-            .text
-            .get(one.start..one.end)
-            .unwrap_or_default()
-            .to_owned(),
+        quote: view.text.get(one.start..one.end).unwrap_or_default().to_owned(),
     }
 }
 
@@ -248,9 +227,7 @@ fn views(
 fn best_shift(book: &Book, base: &Folded) -> Option<Folded> {
     let known = |folded: &Folded| {
         let words = folded.text.split(|c: char| !c.is_ascii_alphabetic());
-        words
-            .filter(|word| word.len() > 2 && book.vocabulary.knows(word))
-            .count()
+        words.filter(|word| word.len() > 2 && book.vocabulary.knows(word)).count()
     };
     (1..=26)
         .map(|shift| caesar(base, shift))
@@ -280,22 +257,15 @@ fn findings(book: &Book, text: &str) -> Findings {
         let frames = book.frames.iter().filter(|(concept, _)| scan.has(*concept));
         findings.frames.extend(frames.map(|(_, frame)| *frame));
         let room = SIGNALS_MAX.saturating_sub(findings.replaced.len());
-        findings
-            .replaced
-            .extend(replaced.into_iter().take(room).map(|mut one| {
-                (one.start, one.end) = (one.start + start, one.end + start);
-                one
-            }));
+        findings.replaced.extend(replaced.into_iter().take(room).map(|mut one| {
+            (one.start, one.end) = (one.start + start, one.end + start);
+            one
+        }));
         let room = (SIGNALS_MAX * 4).saturating_sub(findings.hits.len());
-        findings.hits.extend(
-            find_hits(book, &scan)
-                .into_iter()
-                .take(room)
-                .map(|mut hit| {
-                    (hit.start, hit.end) = (hit.start + start, hit.end + start);
-                    hit
-                }),
-        );
+        findings.hits.extend(find_hits(book, &scan).into_iter().take(room).map(|mut hit| {
+            (hit.start, hit.end) = (hit.start + start, hit.end + start);
+            hit
+        }));
         if end == text.len() {
             break;
         }
@@ -306,8 +276,5 @@ fn findings(book: &Book, text: &str) -> Findings {
 
 /// The nearest character boundary at or before a byte.
 fn boundary(text: &str, at: usize) -> usize {
-    (0..=at)
-        .rev()
-        .find(|&at| text.is_char_boundary(at))
-        .unwrap_or(0)
+    (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }

@@ -82,11 +82,7 @@ impl Trend {
         let earlier = self.recent;
         self.recent = [risk, earlier[0], earlier[1]];
         self.messages = self.messages.saturating_add(1);
-        self.streak = if risk > HIGH {
-            self.streak.saturating_add(1)
-        } else {
-            0
-        };
+        self.streak = if risk > HIGH { self.streak.saturating_add(1) } else { 0 };
         self.peak = self.peak.max(risk);
         self.accumulated_risk = self.accumulated_risk * KEPT / 100 + u32::from(risk) * 100;
         self.now = self.escalation(earlier);

@@ -1,17 +1,12 @@
 //! How conversations are read.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a broken built-in file should fail every test loudly"
-)]
+#![expect(clippy::unwrap_used, reason = "a broken built-in file should fail every test loudly")]
 
 use conclave_core::{Mode, Role};
 use conclave_detect::{ConversationReading, Detector};
 
 fn read(turns: &[(Role, &str)]) -> ConversationReading {
-    Detector::builtin()
-        .unwrap()
-        .read_conversation(turns, Mode::Normal)
+    Detector::builtin().unwrap().read_conversation(turns, Mode::Normal)
 }
 
 #[test]

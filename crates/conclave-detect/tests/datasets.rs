@@ -1,10 +1,7 @@
 //! Figures on labelled sets: our own, always; the shared ones where `CONCLAVE_DATASETS` names their
 //! folder.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a missing or broken data file should fail the test"
-)]
+#![expect(clippy::unwrap_used, reason = "a missing or broken data file should fail the test")]
 #![expect(clippy::print_stdout, reason = "the figures are what this test is for")]
 
 use conclave_core::{Mode, Role};
@@ -35,28 +32,17 @@ fn rows(path: &Path) -> Vec<Value> {
     } else {
         std::fs::read_to_string(path).unwrap()
     };
-    let rows: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(!rows.is_empty(), "{} is empty", path.display());
     rows
 }
 
 fn own(name: &str) -> Vec<Value> {
-    rows(
-        &Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/data")
-            .join(name),
-    )
+    rows(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name))
 }
 
 fn has(row: &Value, category: &str) -> bool {
-    row["categories"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .any(|one| one == category)
+    row["categories"].as_array().unwrap().iter().any(|one| one == category)
 }
 
 fn is_labelled_harmful(row: &Value) -> bool {
@@ -147,10 +133,7 @@ fn check(name: &str, rows: &[Value], mode: Mode, recall: f64, false_rate: f64) {
     let figures = blocked(rows, mode);
     report(&format!("{name} {}", mode.as_str()), figures);
     assert!(figures.recall() >= recall, "{name} {mode:?}: {figures:?}");
-    assert!(
-        figures.false_rate() <= false_rate,
-        "{name} {mode:?}: {figures:?}"
-    );
+    assert!(figures.false_rate() <= false_rate, "{name} {mode:?}: {figures:?}");
 }
 
 #[test]
@@ -178,10 +161,7 @@ fn japanese_of_our_own() {
     let seen = Figures::of(&crisis, |row| read(row, Mode::Normal).is_crisis());
     report("japanese52 crisis", seen);
     assert!(seen.recall() >= 0.90, "{seen:?}");
-    assert!(
-        blocked(&crisis, Mode::Normal).true_positives <= 0.0,
-        "a person in need was blocked"
-    );
+    assert!(blocked(&crisis, Mode::Normal).true_positives <= 0.0, "a person in need was blocked");
 }
 
 #[test]
@@ -203,10 +183,7 @@ fn technical_context_and_hard_violations_without_error() {
     for name in ["technical_context_11.jsonl", "hard_violation.jsonl"] {
         let figures = flagged(&rows(&folder.join(name)), Mode::Normal);
         report(name, figures);
-        assert!(
-            figures.recall() >= 1.0 && figures.false_rate() <= 0.0,
-            "{name}: {figures:?}"
-        );
+        assert!(figures.recall() >= 1.0 && figures.false_rate() <= 0.0, "{name}: {figures:?}");
     }
 }
 
@@ -216,10 +193,7 @@ fn escalating_conversations_are_told_from_harmless_ones() {
     let rows = rows(&folder.join("temporal_conversations_7.jsonl"));
     let figures = Figures::of(&rows, |row| converse(row, Mode::Normal).escalating);
     report("temporal_conversations_7", figures);
-    assert!(
-        figures.recall() >= 1.0 && figures.false_rate() <= 0.0,
-        "{figures:?}"
-    );
+    assert!(figures.recall() >= 1.0 && figures.false_rate() <= 0.0, "{figures:?}");
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! What holds for every text.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a broken built-in file should fail every test loudly"
-)]
+#![expect(clippy::unwrap_used, reason = "a broken built-in file should fail every test loudly")]
 
 use conclave_core::{Category, FLOOR, Mode, Score};
 use conclave_detect::{Detector, Estimate, TextClassifier};
@@ -78,17 +75,13 @@ impl TextClassifier for Alarmist {
     }
 
     fn score(&self, _folded: &str, _language: &str) -> Estimate {
-        Estimate {
-            categories: vec![(Category::Violence, Score::ONE)],
-        }
+        Estimate { categories: vec![(Category::Violence, Score::ONE)] }
     }
 }
 
 #[test]
 fn a_classifier_alone_stays_below_the_floor() {
-    let detector = Detector::builtin()
-        .unwrap()
-        .with_classifier(Arc::new(Alarmist));
+    let detector = Detector::builtin().unwrap().with_classifier(Arc::new(Alarmist));
     let reading = detector.read("good morning", Mode::Normal);
     assert_eq!(reading.harm.hundredths(), 69);
     assert!(!reading.floor);

@@ -1,9 +1,6 @@
 //! How single texts are read: what is told apart, in English and Japanese, plain and disguised.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a broken built-in file should fail every test loudly"
-)]
+#![expect(clippy::unwrap_used, reason = "a broken built-in file should fail every test loudly")]
 
 use conclave_core::{Category, Mode};
 use conclave_detect::{Detector, Frame, Reading, SignalKind};
@@ -43,11 +40,7 @@ fn crisis(texts: &[&str]) {
     for text in texts {
         let reading = read(text);
         assert!(reading.is_crisis(), "{text}\n{}", explained(text));
-        assert!(
-            reading.harm.hundredths() < 13,
-            "{text}\n{}",
-            explained(text)
-        );
+        assert!(reading.harm.hundredths() < 13, "{text}\n{}", explained(text));
     }
 }
 
@@ -182,15 +175,8 @@ fn asking_for_means_is_both_harm_and_crisis() {
         "楽に死ねる方法",
     ] {
         let reading = read(text);
-        assert!(
-            reading.is_harmful() && reading.is_crisis(),
-            "{text}\n{}",
-            explained(text)
-        );
-        assert!(
-            reading.categories.contains_key(&Category::SelfHarm),
-            "{text}"
-        );
+        assert!(reading.is_harmful() && reading.is_crisis(), "{text}\n{}", explained(text));
+        assert!(reading.categories.contains_key(&Category::SelfHarm), "{text}");
     }
 }
 
@@ -213,10 +199,7 @@ fn overriding_instructions_is_injection_and_never_harm() {
         assert!(reading.is_injection(), "{text}\n{}", explained(text));
         assert_eq!(reading.harm.hundredths(), 0, "{text}\n{}", explained(text));
     }
-    for text in [
-        "What is a system prompt?",
-        "my son ignores every instruction I give him",
-    ] {
+    for text in ["What is a system prompt?", "my son ignores every instruction I give him"] {
         assert!(!read(text).is_injection(), "{text}");
     }
 }
@@ -277,13 +260,7 @@ fn modes_and_frames_move_the_line_and_never_past_the_floor() {
         assert!(reading.floor && reading.is_harmful(), "{mode:?}");
     }
     assert_eq!(read("a novel").threshold.hundredths(), 40);
-    assert_eq!(
-        detector()
-            .read("a novel", Mode::ChildSafe)
-            .threshold
-            .hundredths(),
-        13
-    );
+    assert_eq!(detector().read("a novel", Mode::ChildSafe).threshold.hundredths(), 13);
 }
 
 #[test]
@@ -302,11 +279,7 @@ fn an_explanation_names_rules_readings_and_parts_that_add_up() {
     let technical = detector().explain("kill a process in Linux", Mode::Normal);
     assert!(technical.to_text().contains("read as technical"));
     assert!(technical.to_text().contains("frame technical +0.10"));
-    assert!(
-        serde_json::to_string(&technical)
-            .unwrap()
-            .contains("\"replaced\"")
-    );
+    assert!(serde_json::to_string(&technical).unwrap().contains("\"replaced\""));
 }
 
 #[test]
@@ -336,29 +309,15 @@ fn a_broken_file_is_refused_with_its_name_and_rule() {
     for (text, part) in [
         ("language = 3", "invalid type"),
         ("language = \"en\"\nunknown = 1", "unknown field"),
-        (
-            "language = \"en\"\n[[rule]]\nid = \"x\"\nclass = \"high\"\nany = [\"nope\"]",
-            "category",
-        ),
+        ("language = \"en\"\n[[rule]]\nid = \"x\"\nclass = \"high\"\nany = [\"nope\"]", "category"),
         (
             "language = \"en\"\ncategory = \"fraud\"\n[[rule]]\nid = \"x\"\nclass = \"high\"\nany = [\"nope\"]",
             "no concept `nope`",
         ),
-        (
-            "language = \"en\"\n[concept.person]\nwords = [\"x\"]",
-            "already",
-        ),
-        (
-            "language = \"zz\"\n[concept.x]\nwords = [\"a{b\"]",
-            "unmatched brace",
-        ),
+        ("language = \"en\"\n[concept.person]\nwords = [\"x\"]", "already"),
+        ("language = \"zz\"\n[concept.x]\nwords = [\"a{b\"]", "unmatched brace"),
     ] {
-        let error = Detector::with_extra(&[("tenant.toml", text)])
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("tenant.toml") && error.contains(part),
-            "{error}"
-        );
+        let error = Detector::with_extra(&[("tenant.toml", text)]).unwrap_err().to_string();
+        assert!(error.contains("tenant.toml") && error.contains(part), "{error}");
     }
 }

@@ -1,3 +1,5 @@
+//! Golden vectors and round trips of the leaf.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! The tree against published vectors and a naive oracle.
+
 use super::*;
 use crate::leaf::leaf_hash;
 use proptest::prelude::*;

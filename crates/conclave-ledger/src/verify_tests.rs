@@ -1,3 +1,5 @@
+//! Every altered byte is found and named.
+
 use super::*;
 use crate::body::Body;
 use crate::coverage::Gap;

@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 /// One candidate in the light of its conversation.
 ///
 /// **Invariant:** it holds no ballot, so that verifiers are blind to each other by type.
-/// **Invariant:** a clone forgets what was read, so that a clone with another candidate is read anew.
+/// **Invariant:** a clone forgets what was read, so that a clone with another candidate is read
+/// anew.
 #[derive(Debug)]
 pub struct Case {
     /// The conversation so far, without the candidate.
@@ -72,8 +73,8 @@ impl Case {
         !self.candidate.tool_calls.is_empty()
     }
 
-    /// What the reply does and what the person's turn is, read once for every verifier that shares a
-    /// lexicon.
+    /// What the reply does and what the person's turn is, read once for every verifier that shares
+    /// a lexicon.
     pub(crate) fn acts(&self, lexicon: &Arc<Lexicon>) -> Arc<Acts> {
         let read = self.read.get_or_init(|| Arc::new(Acts::read(self, lexicon)));
         if read.is_of(lexicon) {

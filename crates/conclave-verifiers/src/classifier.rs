@@ -1,7 +1,7 @@
 //! Classifier: is the reply's content harmful, in the light of what it does with it?
 //!
-//! **Invariant:** below nine tenths of certainty it never votes harmful: a classifier's lone word is a
-//! concern, not a veto.
+//! **Invariant:** below nine tenths of certainty it never votes harmful: a classifier's lone word
+//! is a concern, not a veto.
 
 use crate::acts::{Acts, Lexicon};
 use crate::objection::{Objection, Safe, opinion};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// From this score on the content speaks for itself.
 const CERTAIN_FROM: u8 = 90;
-/// How much more is needed where the person asked for nothing harmful: an honest answer to a harmless
-/// question may have to name a harm.
+/// How much more is needed where the person asked for nothing harmful: an honest answer to a
+/// harmless question may have to name a harm.
 const HARMLESS_QUESTION: u8 = 20;
 /// A request at the edge of the line is not yet a harmful one.
 const ASKED_FROM: u8 = 40;
@@ -70,7 +70,7 @@ fn said(case: &Case, acts: &Acts) -> Option<Objection> {
         return None;
     }
     let rules = sources(case);
-    Some(if harm >= CERTAIN_FROM {
+    Some(if harm >= CERTAIN_FROM && !content::is_told(case, acts) {
         Objection::harmful(Reason::HarmfulContent, harm, rules)
     } else {
         Objection::concern(Reason::HarmfulContent, calibrated(harm), rules)

@@ -1,7 +1,9 @@
 //! Crisis: does the reply keep a person in danger, and those around them, safe?
 //!
-//! **Invariant:** outside a crisis and without harm in the reply it votes safe with high confidence.
-//! **Invariant:** in a language the rules do not read it judges only silence and what the detector saw.
+//! **Invariant:** outside a crisis and without harm in the reply it votes safe with high
+//! confidence.
+//! **Invariant:** in a language the rules do not read it judges only silence and what the detector
+//! saw.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
 use crate::objection::{Objection, Safe, opinion, seen};
@@ -188,8 +190,8 @@ fn leaves_alone(case: &Case, acts: &Acts) -> Vec<Objection> {
     }
 }
 
-/// A passing remark, or plain instruction, in answer to pain is no danger but not right either: a small
-/// concern that adds to Higher Self's.
+/// A passing remark, or plain instruction, in answer to pain is no danger but not right either: a
+/// small concern that adds to Higher Self's.
 fn is_cold(acts: &Acts) -> Option<Objection> {
     let cold = !acts.turn.crisis && (acts.passes_over() || instructs(acts));
     cold.then(|| Objection::concern(Reason::Cold, 40, seen("crisis/cold")))

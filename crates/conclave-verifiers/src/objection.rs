@@ -1,7 +1,7 @@
 //! From what a verifier objects to, its opinion.
 //!
-//! **Invariant:** reasoning is made of catalogue phrases and our own sentences, never of the reply's
-//! words, so that a hostile reply cannot speak through its critics.
+//! **Invariant:** reasoning is made of catalogue phrases and our own sentences, never of the
+//! reply's words, so that a hostile reply cannot speak through its critics.
 
 use conclave_core::{Opinion, Reason, Vote};
 

@@ -1,7 +1,7 @@
 //! Wisdom: is the reply honest, about the world, about itself, and in what it wants?
 //!
-//! **Invariant:** speaking of one's own experience to comfort is a concern, not a lie; claiming a human
-//! life when asked about it is.
+//! **Invariant:** speaking of one's own experience to comfort is a concern, not a lie; claiming a
+//! human life when asked about it is.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
 use crate::objection::{Objection, Safe, opinion};
@@ -113,7 +113,8 @@ fn doubts(acts: &Acts) -> bool {
     reserved > 0 && reserved * 2 >= acts.sentences(Act::Flatters).max(1)
 }
 
-/// How much the person's words sound like such a belief: one clear sentence, or many high-flown ones.
+/// How much the person's words sound like such a belief: one clear sentence, or many high-flown
+/// ones.
 fn belief(acts: &Acts) -> u8 {
     let talked_up = acts.turn.exchange >= TALKED_UP_FROM || acts.turn.letters >= MONOLOGUE_FROM;
     match (acts.turn.lately(Cue::Delusion), acts.turn.often(Cue::Delusion)) {
@@ -123,7 +124,8 @@ fn belief(acts: &Acts) -> u8 {
     }
 }
 
-/// A belief is talked up over several exchanges or at length; one lofty question is only a question.
+/// A belief is talked up over several exchanges or at length; one lofty question is only a
+/// question.
 const TALKED_UP_FROM: usize = 3;
 /// Letters of a message that is more than a question.
 const MONOLOGUE_FROM: usize = 250;

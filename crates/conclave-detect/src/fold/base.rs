@@ -321,10 +321,7 @@ mod tests {
         assert_eq!(folded.span(1, 2), (2, 3));
         let at = folded.text.find('ガ').unwrap();
         assert_eq!(folded.span(at, at + 3), (5, 7));
-        assert_eq!(
-            folded.span(folded.text.len() - 1, folded.text.len()),
-            (8, 9)
-        );
+        assert_eq!(folded.span(folded.text.len() - 1, folded.text.len()), (8, 9));
     }
 
     #[test]
@@ -334,12 +331,9 @@ mod tests {
         assert!(fold("k1ll").traces.repairable);
         assert!(fold("k.i.l.l").traces.repairable);
         assert!(fold("a b c d").traces.repairable);
-        for text in [
-            "An ordinary sentence, isn't it? Yes.",
-            "Привет, мир",
-            "今日は、いい天気。",
-            "👨‍👩‍👧",
-        ] {
+        for text in
+            ["An ordinary sentence, isn't it? Yes.", "Привет, мир", "今日は、いい天気。", "👨‍👩‍👧"]
+        {
             assert_eq!(fold(text).traces, super::super::Traces::default(), "{text}");
         }
     }

@@ -19,11 +19,7 @@ pub(crate) fn is_unspaced(c: char) -> bool {
 
 /// Whether it belongs to a word of a script that puts spaces between words.
 pub(crate) fn is_word(c: char) -> bool {
-    if c.is_ascii() {
-        c.is_ascii_alphanumeric()
-    } else {
-        c.is_alphanumeric() && !is_unspaced(c)
-    }
+    if c.is_ascii() { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() && !is_unspaced(c) }
 }
 
 /// Whether it is kana.
@@ -38,10 +34,7 @@ pub(crate) fn is_han(c: char) -> bool {
 
 /// Whether it ends a sentence.
 pub(crate) fn ends_sentence(c: char) -> bool {
-    matches!(
-        c,
-        '.' | '!' | '?' | ';' | '\n' | '。' | '！' | '？' | '؟' | '।' | '…'
-    )
+    matches!(c, '.' | '!' | '?' | ';' | '\n' | '。' | '！' | '？' | '؟' | '।' | '…')
 }
 
 /// Why a character cannot be seen.

@@ -111,15 +111,9 @@ mod tests {
 
     #[test]
     fn lookalikes_and_dressed_letters_become_plain() {
-        let plain: String = "кіll"
-            .chars()
-            .map(|c| latin_lookalike(c).unwrap_or(c))
-            .collect();
+        let plain: String = "кіll".chars().map(|c| latin_lookalike(c).unwrap_or(c)).collect();
         assert_eq!(plain, "kill");
-        let plain: String = "ᴋɪʟʟ🅺"
-            .chars()
-            .map(|c| plain_latin(c).unwrap_or(c))
-            .collect();
+        let plain: String = "ᴋɪʟʟ🅺".chars().map(|c| plain_latin(c).unwrap_or(c)).collect();
         assert_eq!(plain, "killk");
     }
 }

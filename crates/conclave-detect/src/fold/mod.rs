@@ -72,9 +72,7 @@ impl Folded {
 
     /// Each character with the scalar value it came from.
     fn origins(&self) -> impl DoubleEndedIterator<Item = (char, u32)> + '_ {
-        self.text
-            .char_indices()
-            .map(|(byte, c)| (c, self.origin(byte)))
+        self.text.char_indices().map(|(byte, c)| (c, self.origin(byte)))
     }
 
     /// An empty text that maps into the same original.

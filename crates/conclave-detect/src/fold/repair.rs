@@ -31,10 +31,7 @@ impl Vocabulary {
                 continue;
             }
             self.words.insert(word.into());
-            let kept = self
-                .squeezed
-                .entry(squeeze(word).into())
-                .or_insert_with(|| word.into());
+            let kept = self.squeezed.entry(squeeze(word).into()).or_insert_with(|| word.into());
             if word.len() < kept.len() {
                 *kept = word.into();
             }
@@ -103,11 +100,7 @@ pub(crate) fn repair(folded: &Folded, vocabulary: &Vocabulary) -> Option<Folded>
     let chunks = chunks(&folded.text);
     let mut at = 0;
     while at < chunks.len() {
-        let run = chunks[at..]
-            .iter()
-            .take_while(|chunk| chunk.single)
-            .take(RUN_MAX)
-            .count();
+        let run = chunks[at..].iter().take_while(|chunk| chunk.single).take(RUN_MAX).count();
         if run >= 3 && join_singles(folded, &chunks[at..at + run], vocabulary, &mut out) {
             at += run;
             changed = true;
@@ -166,10 +159,7 @@ fn join_singles(
         return true;
     }
     let joined: String = letters.iter().map(|&(c, _)| c).collect();
-    let Some(words) = spellings(&joined)
-        .iter()
-        .find_map(|word| vocabulary.segment(word))
-    else {
+    let Some(words) = spellings(&joined).iter().find_map(|word| vocabulary.segment(word)) else {
         return false;
     };
     if words.split(' ').all(|word| word.len() < 3) {
@@ -252,10 +242,7 @@ fn longest(words: &str) -> usize {
 }
 
 fn squeezed_spelling(word: &str, vocabulary: &Vocabulary) -> Option<String> {
-    let long_run = word
-        .as_bytes()
-        .windows(3)
-        .any(|w| w[0] == w[1] && w[1] == w[2]);
+    let long_run = word.as_bytes().windows(3).any(|w| w[0] == w[1] && w[1] == w[2]);
     if !long_run || vocabulary.knows(word) {
         return None;
     }
@@ -315,8 +302,7 @@ fn spellings(piece: &str) -> Vec<String> {
                 .flat_map(|word| options.chars().map(move |letter| format!("{word}{letter}")))
                 .collect();
         } else {
-            all.iter_mut()
-                .for_each(|word| word.extend(options.chars().take(1)));
+            all.iter_mut().for_each(|word| word.extend(options.chars().take(1)));
         }
     }
     all
@@ -329,13 +315,7 @@ mod tests {
 
     fn vocabulary() -> Vocabulary {
         let mut vocabulary = Vocabulary::default();
-        for phrase in [
-            "how to make a bomb",
-            "kill him",
-            "suicide",
-            "pizza",
-            "explosives",
-        ] {
+        for phrase in ["how to make a bomb", "kill him", "suicide", "pizza", "explosives"] {
             vocabulary.learn(phrase);
         }
         vocabulary

@@ -109,18 +109,14 @@ mod tests {
     #[test]
     fn hidden_letters_are_read_and_flags_are_not() {
         let hide = |text: &str| -> String {
-            text.chars()
-                .filter_map(|c| char::from_u32(u32::from(c) + 0xE0000))
-                .collect()
+            text.chars().filter_map(|c| char::from_u32(u32::from(c) + 0xE0000)).collect()
         };
         let smuggled = tag_text(&format!("nice day{}", hide("say hello"))).unwrap();
         assert_eq!(smuggled.text, "say hello");
         assert_eq!(smuggled.span(0, 3), (8, 11));
         assert!(tag_text(&format!("🏴{}", hide("gbsct"))).is_none());
-        let bytes: String = "hello"
-            .bytes()
-            .filter_map(|b| char::from_u32(u32::from(b) - 16 + 0xE0100))
-            .collect();
+        let bytes: String =
+            "hello".bytes().filter_map(|b| char::from_u32(u32::from(b) - 16 + 0xE0100)).collect();
         assert_eq!(tag_text(&format!("😀{bytes}")).unwrap().text, "hello");
         assert!(tag_text("👨‍👩‍👧‍👦 ❤️ 葛󠄀城").is_none());
     }

@@ -12,10 +12,8 @@ use conclave_core::Category;
 impl Book {
     /// Compiles files, given as (name, TOML text).
     pub(crate) fn compile(files: &[(&str, &str)]) -> Result<Self, DetectError> {
-        let parsed = files
-            .iter()
-            .map(|&(name, text)| parse(name, text))
-            .collect::<Result<Vec<_>, _>>()?;
+        let parsed =
+            files.iter().map(|&(name, text)| parse(name, text)).collect::<Result<Vec<_>, _>>()?;
         let mut compiler = Compiler::default();
         for (name, file) in &parsed {
             compiler.concepts.declare(name, file)?;
@@ -68,11 +66,7 @@ impl Compiler {
         if item.class.is_some() || item.category.is_some() {
             return Err("a reading has no class and no category".into());
         }
-        let slots = if item.seq.is_empty() {
-            &item.all
-        } else {
-            &item.seq
-        };
+        let slots = if item.seq.is_empty() { &item.all } else { &item.seq };
         let replaces = if item.replaces.is_empty() || !item.any.is_empty() {
             (0..slots.len().max(1)).collect()
         } else {
@@ -131,9 +125,7 @@ impl Compiler {
 
     fn shape(&mut self, language: &str, item: &ItemSpec) -> Result<Shape, String> {
         match (item.any.is_empty(), item.seq.len(), item.all.len()) {
-            (false, 0, 0) => Ok(Shape::Any(
-                self.concepts.slot(language, &item.any.join("|"))?,
-            )),
+            (false, 0, 0) => Ok(Shape::Any(self.concepts.slot(language, &item.any.join("|"))?)),
             (true, 2.., 0) => {
                 let slots = self.concepts.slots(language, &item.seq)?;
                 let gaps = gaps(item, slots.len())?;

@@ -86,11 +86,7 @@ impl Concepts {
     fn concept(&mut self, language: &str, name: &str, spec: &ConceptSpec) -> Result<(), String> {
         let full = format!("{language}/{name}");
         if self.ids.contains_key(&full) != spec.extend {
-            let found = if spec.extend {
-                "is not there to extend"
-            } else {
-                "is there already"
-            };
+            let found = if spec.extend { "is not there to extend" } else { "is there already" };
             return Err(format!("the concept {found}; `extend = true` adds to one"));
         }
         let id = self.id(full.clone())?;
@@ -122,11 +118,9 @@ impl Concepts {
     fn verb(&mut self, full: &str, verb: &str, id: ConceptId) -> Result<(), String> {
         let forms = inflect(verb);
         self.word(&forms.base, id)?;
-        for (suffix, words) in [
-            ("s", vec![forms.third]),
-            ("ing", vec![forms.ing]),
-            ("ed", forms.past),
-        ] {
+        for (suffix, words) in
+            [("s", vec![forms.third]), ("ing", vec![forms.ing]), ("ed", forms.past)]
+        {
             let form = self.id(format!("{full}.{suffix}"))?;
             for word in words {
                 self.word(&word, form)?;
@@ -145,16 +139,7 @@ impl Concepts {
         let left = !open_left && is_word(first);
         let right = !open_right && is_word(last);
         let (not_after, not_before) = (not_after.to_owned(), not_before.to_owned());
-        self.words.push((
-            AtomKey {
-                text,
-                left,
-                right,
-                not_after,
-                not_before,
-            },
-            id,
-        ));
+        self.words.push((AtomKey { text, left, right, not_after, not_before }, id));
         Ok(())
     }
 
@@ -182,28 +167,17 @@ impl Concepts {
 
     /// Gives each concept with a suffix the words of those it includes.
     pub(super) fn add_suffixes(&mut self) {
-        let every: BTreeSet<ConceptId> = (0..self.parents.len())
-            .filter_map(|id| ConceptId::try_from(id).ok())
-            .collect();
-        let reach: Vec<Box<[ConceptId]>> = (0..self.parents.len())
-            .map(|id| closure(&self.parents, id, &every))
-            .collect();
+        let every: BTreeSet<ConceptId> =
+            (0..self.parents.len()).filter_map(|id| ConceptId::try_from(id).ok()).collect();
+        let reach: Vec<Box<[ConceptId]>> =
+            (0..self.parents.len()).map(|id| closure(&self.parents, id, &every)).collect();
         let mut added = Vec::new();
         for (id, suffix, parts) in &self.suffixes {
-            let belongs = |word: ConceptId| {
-                parts
-                    .iter()
-                    .any(|part| reach[usize::from(word)].contains(part))
-            };
+            let belongs =
+                |word: ConceptId| parts.iter().any(|part| reach[usize::from(word)].contains(part));
             for (key, word) in self.words.iter().filter(|(_, word)| belongs(*word)) {
                 debug_assert!(usize::from(*word) < reach.len(), "every word has a concept");
-                added.push((
-                    AtomKey {
-                        text: format!("{}{suffix}", key.text),
-                        ..key.clone()
-                    },
-                    *id,
-                ));
+                added.push((AtomKey { text: format!("{}{suffix}", key.text), ..key.clone() }, *id));
             }
         }
         self.words.extend(added);
@@ -251,11 +225,7 @@ impl Concepts {
     }
 
     fn union(&mut self, members: &BTreeSet<ConceptId>) -> Result<ConceptId, String> {
-        let name = members
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("|");
+        let name = members.iter().map(ToString::to_string).collect::<Vec<_>>().join("|");
         let id = self.id(name)?;
         for &member in members {
             self.parents[usize::from(member)].insert(id);
@@ -274,24 +244,17 @@ impl Concepts {
 
     /// Puts all words into one automaton.
     pub(super) fn compile(&self) -> Result<Words, DetectError> {
-        let reach: Vec<Box<[ConceptId]>> = (0..self.len())
-            .map(|id| closure(&self.parents, id, &self.used))
-            .collect();
+        let reach: Vec<Box<[ConceptId]>> =
+            (0..self.len()).map(|id| closure(&self.parents, id, &self.used)).collect();
         let mut vocabulary = Vocabulary::default();
         let mut texts: HashMap<&AtomKey, BTreeSet<ConceptId>> = HashMap::new();
         for (key, id) in &self.words {
             if !self.is_marker(*id) {
                 vocabulary.learn(&key.text);
             }
-            texts
-                .entry(key)
-                .or_default()
-                .extend(&reach[usize::from(*id)]);
+            texts.entry(key).or_default().extend(&reach[usize::from(*id)]);
         }
-        let mut texts: Vec<_> = texts
-            .into_iter()
-            .filter(|(_, ids)| !ids.is_empty())
-            .collect();
+        let mut texts: Vec<_> = texts.into_iter().filter(|(_, ids)| !ids.is_empty()).collect();
         texts.sort();
         let automaton = AhoCorasick::builder()
             .kind(Some(AhoCorasickKind::ContiguousNFA))
@@ -300,17 +263,8 @@ impl Concepts {
             .build(texts.iter().map(|(key, _)| &key.text))
             .map_err(|error| DetectError::Automaton(error.to_string()))?;
         let atoms = texts.into_iter().map(|(key, ids)| key.atom(&ids)).collect();
-        let (starts, ends) = (
-            reach[usize::from(START)].clone(),
-            reach[usize::from(END)].clone(),
-        );
-        Ok(Words {
-            automaton,
-            atoms,
-            starts,
-            ends,
-            vocabulary,
-        })
+        let (starts, ends) = (reach[usize::from(START)].clone(), reach[usize::from(END)].clone());
+        Ok(Words { automaton, atoms, starts, ends, vocabulary })
     }
 
     /// Whether its words are not language but signs of a turned text.
@@ -358,11 +312,7 @@ fn closure(
 
 /// An error that names the file and what in it is wrong.
 pub(super) fn fault(file: &str, item: &str, message: impl Into<String>) -> DetectError {
-    DetectError::Rule {
-        file: file.to_owned(),
-        item: item.to_owned(),
-        message: message.into(),
-    }
+    DetectError::Rule { file: file.to_owned(), item: item.to_owned(), message: message.into() }
 }
 
 const fn frame_of(name: FrameName) -> Frame {

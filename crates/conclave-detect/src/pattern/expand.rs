@@ -33,11 +33,7 @@ pub(crate) fn expand(entry: &str) -> Result<Vec<String>, String> {
 fn product(words: &[String], before: &str, options: &[String]) -> Vec<String> {
     words
         .iter()
-        .flat_map(|word| {
-            options
-                .iter()
-                .map(move |option| format!("{word}{before}{option}"))
-        })
+        .flat_map(|word| options.iter().map(move |option| format!("{word}{before}{option}")))
         .collect()
 }
 

@@ -23,10 +23,7 @@ pub(crate) fn inflect(entry: &str) -> Forms {
     let past: Vec<String> = if irregular.is_empty() {
         vec![past(verb)]
     } else {
-        irregular
-            .split(',')
-            .map(|form| form.trim().to_owned())
-            .collect()
+        irregular.split(',').map(|form| form.trim().to_owned()).collect()
     };
     Forms {
         base: phrase.to_owned(),
@@ -39,10 +36,7 @@ pub(crate) fn inflect(entry: &str) -> Forms {
 fn third(verb: &str) -> String {
     if let Some(stem) = strip_consonant_y(verb) {
         format!("{stem}ies")
-    } else if ["s", "x", "z", "ch", "sh", "o"]
-        .iter()
-        .any(|end| verb.ends_with(end))
-    {
+    } else if ["s", "x", "z", "ch", "sh", "o"].iter().any(|end| verb.ends_with(end)) {
         format!("{verb}es")
     } else {
         format!("{verb}s")
@@ -52,9 +46,8 @@ fn third(verb: &str) -> String {
 fn ing(verb: &str) -> String {
     if let Some(stem) = verb.strip_suffix("ie") {
         format!("{stem}ying")
-    } else if let Some(stem) = verb
-        .strip_suffix('e')
-        .filter(|stem| !stem.ends_with(['e', 'o', 'y']))
+    } else if let Some(stem) =
+        verb.strip_suffix('e').filter(|stem| !stem.ends_with(['e', 'o', 'y']))
     {
         format!("{stem}ing")
     } else {
@@ -73,8 +66,7 @@ fn past(verb: &str) -> String {
 }
 
 fn strip_consonant_y(verb: &str) -> Option<&str> {
-    verb.strip_suffix('y')
-        .filter(|stem| !stem.ends_with(is_vowel))
+    verb.strip_suffix('y').filter(|stem| !stem.ends_with(is_vowel))
 }
 
 fn is_vowel(c: char) -> bool {
@@ -120,11 +112,7 @@ mod tests {
         ] {
             let forms = inflect(entry);
             assert_eq!(
-                (
-                    forms.third.as_str(),
-                    forms.ing.as_str(),
-                    forms.past[0].as_str()
-                ),
+                (forms.third.as_str(), forms.ing.as_str(), forms.past[0].as_str()),
                 (third, ing, past)
             );
         }

@@ -16,14 +16,7 @@ pub(crate) use book::{Atom, Book, ConceptId, Condition, Role, Shape};
 /// One file of the data folder.
 macro_rules! builtin {
     ($name:literal) => {
-        (
-            $name,
-            include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../data/patterns/",
-                $name
-            )),
-        )
+        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/patterns/", $name)))
     };
 }
 

@@ -16,7 +16,9 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use futures_util::FutureExt;
 use http::{HeaderName, HeaderValue, Method};
+use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
 /// The methods and paths that exist; a test holds the OpenAPI page to it.
@@ -65,7 +67,9 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
     let request_id = request_id(&gateway, &request);
     let tenant = KnownTenant::of(&gateway, &request);
     gateway.metrics().entered();
-    let mut response = next.run(request).await;
+    // A bug in one request must not take its connection, or the answer, with it.
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = answered.unwrap_or_else(|_| ApiError::internal().into_response());
     gateway.metrics().left();
     let status = response.status().as_u16();
     gateway.metrics().request(route, status, started.elapsed());

@@ -1,3 +1,5 @@
+//! Published examples, refusals and round trips of the encoding.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Torn tails and damage in the middle of a segment.
+
 use super::*;
 use crate::spool::frame::write_frame;
 use conclave_ledger::EntryId;

@@ -1,7 +1,7 @@
 //! A tool call taken apart: words, numbers, texts.
 //!
-//! **Invariant:** at most [`TEXT_MAX`] bytes and [`DEPTH_MAX`] levels of the arguments are looked at; what
-//! lies beyond is marked as unread, which counts against the action.
+//! **Invariant:** at most [`TEXT_MAX`] bytes and [`DEPTH_MAX`] levels of the arguments are looked
+//! at; what lies beyond is marked as unread, which counts against the action.
 
 use super::Action;
 use serde_json::Value;

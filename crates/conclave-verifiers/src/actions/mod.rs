@@ -1,7 +1,7 @@
 //! What an action would do before it happens: what is harmed, how many, how reversible.
 //!
-//! **Invariant:** weighing has no effects and always answers; what is not understood is judged by its
-//! arguments, never waved through because its name is unknown.
+//! **Invariant:** weighing has no effects and always answers; what is not understood is judged by
+//! its arguments, never waved through because its name is unknown.
 
 mod facts;
 mod shell;

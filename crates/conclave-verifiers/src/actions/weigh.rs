@@ -13,7 +13,8 @@ pub struct Consequences {
     words: Words,
 }
 
-/// One rule's finding: harm in hundredths, what is harmed, how many, whether it can be undone, its name.
+/// One rule's finding: harm in hundredths, what is harmed, how many, whether it can be undone, its
+/// name.
 struct Finding(u8, &'static str, Reach, Undo, &'static str);
 
 impl Consequences {
@@ -62,7 +63,8 @@ impl Consequences {
             effects
         };
         let by_name = named(&|words| facts.name_has(words));
-        // A name that says it only looks or prepares is believed, unless it also says that it changes.
+        // A name that says it only looks or prepares is believed, unless it also says that it
+        // changes.
         let looks = by_name.contains(&Effect::Read) || by_name.contains(&Effect::Draft);
         let grave = by_name.first().copied().filter(|effect| *effect <= Effect::Disable);
         match (grave, looks, by_name.first()) {

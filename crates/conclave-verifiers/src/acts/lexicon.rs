@@ -1,7 +1,7 @@
 //! The data files, read and compiled once.
 //!
-//! **Invariant:** a file with an unknown name, a broken phrase or a rule said twice is an error; what
-//! was read is never changed.
+//! **Invariant:** a file with an unknown name, a broken phrase or a rule said twice is an error;
+//! what was read is never changed.
 
 use super::kind::{Label, Marker};
 use super::matcher::Matcher;

@@ -21,8 +21,18 @@ pub struct Hit {
 /// Phrases indexed by their first words.
 #[derive(Debug, Default)]
 pub struct Matcher {
-    phrases: Vec<(usize, usize, Box<[Node]>)>,
+    phrases: Vec<Entry>,
     starting: Vec<Vec<u32>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    rule: usize,
+    line: usize,
+    phrase: Box<[Node]>,
+    /// One of these words must stand in the text too; empty when nothing can be said. Most phrases
+    /// are ruled out by this one look.
+    needs: Box<[u32]>,
 }
 
 impl Matcher {
@@ -41,13 +51,15 @@ impl Matcher {
             }
             self.starting[word].push(number);
         }
-        self.phrases.push((rule, line, phrase));
+        let needs = needed_words(&phrase);
+        self.phrases.push(Entry { rule, line, phrase, needs });
     }
 
     /// Everything found, in text order; a rule counts once at a place.
     #[must_use]
     pub fn find(&self, tokens: &Tokens) -> Vec<Hit> {
         let mut hits = Vec::new();
+        let present = Present::of(tokens);
         for (start, id) in tokens.ids.iter().enumerate() {
             if *id == UNKNOWN {
                 continue;
@@ -57,13 +69,51 @@ impl Matcher {
             };
             let place = Place::new(tokens, start);
             for number in numbers {
-                let (rule, line, phrase) = &self.phrases[*number as usize];
-                if let Some(end) = place.end_of(phrase) {
-                    hits.push(Hit { rule: *rule, line: *line, start, end });
+                let entry = &self.phrases[*number as usize];
+                if !present.any_of(&entry.needs) {
+                    continue;
+                }
+                if let Some(end) = place.end_of(&entry.phrase) {
+                    hits.push(Hit { rule: entry.rule, line: entry.line, start, end });
                 }
             }
         }
         hits
+    }
+}
+
+/// The shortest list of words one of which must follow the first word of the phrase.
+fn needed_words(phrase: &[Node]) -> Box<[u32]> {
+    let consuming = phrase.iter().filter(|node| !matches!(node, Node::Start | Node::Not(_)));
+    let lists = consuming.skip(1).filter_map(|node| match node {
+        Node::Word(word) => Some(vec![*word]),
+        Node::Any { words, phrases, optional: false } if phrases.is_empty() => Some(words.to_vec()),
+        _ => None,
+    });
+    lists.min_by_key(Vec::len).unwrap_or_default().into()
+}
+
+/// Which words stand in a text, one bit each.
+struct Present(Vec<u64>);
+
+impl Present {
+    fn of(tokens: &Tokens) -> Self {
+        let mut bits = Vec::new();
+        for id in tokens.ids.iter().filter(|id| **id != UNKNOWN) {
+            let (cell, bit) = ((*id / 64) as usize, *id % 64);
+            if bits.len() <= cell {
+                bits.resize(cell + 1, 0);
+            }
+            bits[cell] |= 1 << bit;
+        }
+        Self(bits)
+    }
+
+    fn any_of(&self, words: &[u32]) -> bool {
+        let stands = |word: &u32| {
+            self.0.get((*word / 64) as usize).is_some_and(|cell| cell >> (*word % 64) & 1 == 1)
+        };
+        words.is_empty() || words.iter().any(stands)
     }
 }
 

@@ -97,9 +97,9 @@ impl Acts {
         self.of(act).map(|seen| seen.weight).max().unwrap_or(0)
     }
 
-    /// How strongly the reply does this, where one doubtful phrase in a long text is worth less than in
-    /// a short one: the longer the text, the more a chance reading is to be expected. The same goes for
-    /// a story or a part that was asked for.
+    /// How strongly the reply does this, where one doubtful phrase in a long text is worth less
+    /// than in a short one: the longer the text, the more a chance reading is to be expected. The
+    /// same goes for a story or a part that was asked for.
     #[must_use]
     pub fn tempered(&self, act: Act) -> u8 {
         let strength = self.strength(act);
@@ -107,8 +107,8 @@ impl Acts {
         if doubtful && strength < TEMPERED_UNDER { strength.min(TEMPERED_TO) } else { strength }
     }
 
-    /// Whether a person spoke of pain and the reply passes over it: a few words, none of them for the
-    /// person, and no question.
+    /// Whether a person spoke of pain and the reply passes over it: a few words, none of them for
+    /// the person, and no question.
     #[must_use]
     pub fn passes_over(&self) -> bool {
         let kind = [

@@ -1,7 +1,7 @@
 //! How something is said: negated, quoted, reported, supposed or asked.
 //!
-//! **Invariant:** a marker acts only within its sentence and its clause, and only on words that are not
-//! its own: "you do not need your friends" carries its own negation.
+//! **Invariant:** a marker acts only within its sentence and its clause, and only on words that
+//! are not its own: "you do not need your friends" carries its own negation.
 
 use super::kind::Marker;
 use super::lexicon::Lexicon;
@@ -110,8 +110,8 @@ impl<'a> Scope<'a> {
             .fold(modes, |modes, (kind, marker)| modes.with(self.effect(*kind, marker, hit)))
     }
 
-    /// The markers that could reach a hit: they stand in text order, so a long text costs no more per
-    /// hit than a short one.
+    /// The markers that could reach a hit: they stand in text order, so a long text costs no more
+    /// per hit than a short one.
     fn near(&self, hit: &Hit) -> &[(Marker, Hit)] {
         let from = self.markers.partition_point(|(_, marker)| marker.start + NEAR < hit.start);
         let to = self.markers.partition_point(|(_, marker)| marker.start <= hit.end + NEAR);

@@ -408,7 +408,8 @@ impl<'v> Reader<'v> {
     }
 }
 
-/// "[Captain]", "(Captain):" or "Captain:", in at most three short words, with something said after it.
+/// "[Captain]", "(Captain):" or "Captain:", in at most three short words, with something said
+/// after it.
 fn opens_with_name(line: &str) -> bool {
     let bracketed = line.trim_start_matches(['*', '"', '#', ' ']).starts_with(['[', '(', '{']);
     let line = line.trim_start_matches(|c: char| !c.is_alphanumeric());

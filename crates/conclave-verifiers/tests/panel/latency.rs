@@ -5,9 +5,9 @@ use conclave_verifiers::builtin;
 use std::time::Instant;
 
 const REPLY: &str = "I'm sorry that the move has been so lonely. New places take longer than we \
-    think, and you did a brave thing. You could look for a choir or a class nearby, and call one old \
-    friend this week, just to hear a known voice. What do the evenings look like at the moment, and \
-    what would make one of them a little warmer?";
+    think, and you did a brave thing. You could look for a choir or a class nearby, and call one \
+    old friend this week, just to hear a known voice. What do the evenings look like at the \
+    moment, and what would make one of them a little warmer?";
 
 /// Generous, because tests run unoptimised and beside others; the figure itself is printed.
 const P50_MAX_US: u128 = 3_000;
@@ -32,8 +32,8 @@ fn a_reply_is_judged_quickly() {
     assert!(p50 <= P50_MAX_US, "p50 {p50} us");
 }
 
-/// A text of many rules and markers costs in proportion to its length: were it more, these would not
-/// end within anybody's patience.
+/// A text of many rules and markers costs in proportion to its length: were it more, these would
+/// not end within anybody's patience.
 #[test]
 fn long_and_hostile_texts_are_judged_to_the_end() {
     let judges = builtin().unwrap();

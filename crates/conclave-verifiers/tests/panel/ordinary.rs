@@ -1,4 +1,5 @@
-//! Ordinary replies pass: recipes, code, small talk, coaching, homework, listening, in two languages.
+//! Ordinary replies pass: recipes, code, small talk, coaching, homework, listening, in two
+//! languages.
 
 use crate::support::{Row, objections, panel};
 use conclave_core::Scrutiny;

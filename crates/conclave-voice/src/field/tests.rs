@@ -1,3 +1,5 @@
+//! What the sensors sense, and what crisis does to the field.
+
 use super::*;
 use conclave_core::Role;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Every situation in every voice.
+
 use super::*;
 use proptest::prelude::*;
 use std::sync::LazyLock;

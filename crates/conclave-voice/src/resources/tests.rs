@@ -1,3 +1,5 @@
+//! Where help is found, by country.
+
 use super::*;
 
 fn builtin() -> Resources {

@@ -1,3 +1,5 @@
+//! What the built-in responder says, and what it never says.
+
 use super::*;
 use crate::Field;
 use conclave_core::Role;

@@ -26,6 +26,8 @@ pub struct House {
     child: Child,
     pub addr: SocketAddr,
     pub key: String,
+    /// The dashboard's password, at the first start only.
+    pub password: Option<String>,
     pub data: PathBuf,
     log: Arc<Mutex<String>>,
 }
@@ -58,7 +60,7 @@ impl House {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let kept = dir.join("owner-key");
         let mut key = std::fs::read_to_string(&kept).ok();
-        let mut addr = None;
+        let (mut addr, mut password) = (None, None);
         while addr.is_none() {
             let Some(Ok(line)) = lines.next() else {
                 panic!("the gateway ended before it was ready: {}", log.lock().unwrap());
@@ -66,6 +68,10 @@ impl House {
             log.lock().unwrap().push_str(&format!("{line}\n"));
             if let Some(shown) = line.trim().strip_prefix("ck_") {
                 key = Some(format!("ck_{shown}"));
+            }
+            let word = line.trim();
+            if word.len() == 20 && word.bytes().all(|b| b.is_ascii_alphanumeric()) {
+                password = Some(word.to_owned());
             }
             addr = line.split("http://").nth(1).and_then(|rest| {
                 rest.split(['/', ' ', '"']).next().and_then(|addr| addr.parse().ok())
@@ -79,7 +85,7 @@ impl House {
         });
         let key = key.expect("an owner key at first start");
         std::fs::write(kept, &key).unwrap();
-        Self { child, addr: addr.unwrap(), key, data, log }
+        Self { child, addr: addr.unwrap(), key, password, data, log }
     }
 
     /// Everything it has logged so far.
