@@ -26,6 +26,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Judge one text or reply, or a stream of them.
     Check(CheckArgs),
+    /// Show how a text was read: which rule set which line, and which signal gave which part of the
+    /// score.
+    Explain(ExplainArgs),
     /// Check the ledger offline.
     #[command(subcommand)]
     Ledger(LedgerCommand),
@@ -85,6 +88,16 @@ pub struct CheckArgs {
     /// Read one JSON object a line from stdin, write one a line to stdout, in order.
     #[arg(long)]
     pub jsonl: bool,
+}
+
+/// `conclave explain`
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The text.
+    pub text: String,
+    /// normal, technical, child-safe, creative or debug.
+    #[arg(long, value_name = "MODE", value_parser = parse_mode, default_value = "normal")]
+    pub mode: conclave_core::Mode,
 }
 
 fn parse_mode(name: &str) -> Result<conclave_core::Mode, String> {

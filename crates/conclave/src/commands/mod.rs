@@ -3,6 +3,7 @@
 pub mod check;
 pub mod config;
 pub mod directives;
+pub mod explain;
 pub mod keys;
 pub mod ledger;
 pub mod serve;
