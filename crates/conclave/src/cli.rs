@@ -183,11 +183,7 @@ pub enum RoleName {
 #[derive(Debug, Subcommand)]
 pub enum DirectivesCommand {
     /// Print every directive in force.
-    List {
-        /// en or ja.
-        #[arg(long, default_value = "en")]
-        language: String,
-    },
+    List(DirectivesListArgs),
     /// Say whether a set is whole and signed by the key this program was built with.
     Verify {
         /// A set of your own, its signature beside it as `.sig`; without one, the set compiled in.
@@ -195,14 +191,26 @@ pub enum DirectivesCommand {
         file: Option<PathBuf>,
     },
     /// Sign a set of your own; prints the public key to build with.
-    Sign {
-        /// The set.
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-        /// A file with the 32-byte private seed, as 64 hexadecimal digits; never commit it.
-        #[arg(long, value_name = "FILE")]
-        seed: PathBuf,
-    },
+    Sign(DirectivesSignArgs),
+}
+
+/// `conclave directives list`
+#[derive(Debug, Args)]
+pub struct DirectivesListArgs {
+    /// en or ja.
+    #[arg(long, default_value = "en")]
+    pub language: String,
+}
+
+/// `conclave directives sign`
+#[derive(Debug, Args)]
+pub struct DirectivesSignArgs {
+    /// The set.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// A file with the 32-byte private seed, as 64 hexadecimal digits; never commit it.
+    #[arg(long, value_name = "FILE")]
+    pub seed: PathBuf,
 }
 
 /// `conclave config`

@@ -16,9 +16,9 @@ use std::path::Path;
 /// When a file cannot be read or a set cannot be signed.
 pub fn run(command: &DirectivesCommand, as_json: bool) -> anyhow::Result<Answer> {
     match command {
-        DirectivesCommand::List { language } => list(language, as_json),
+        DirectivesCommand::List(args) => list(&args.language, as_json),
         DirectivesCommand::Verify { file } => verify(file.as_deref(), as_json),
-        DirectivesCommand::Sign { file, seed } => write_signature(file, seed, as_json),
+        DirectivesCommand::Sign(args) => write_signature(&args.file, &args.seed, as_json),
     }
 }
 
