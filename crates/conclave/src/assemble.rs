@@ -36,9 +36,19 @@ pub struct Ground {
 
 /// Builds the engine a configuration describes.
 ///
+/// It is built in a thread of its own: compiling the data files leaves tens of megabytes of scraps in
+/// the thread's heap, which the allocator can only hand on once that thread has ended.
+///
 /// # Errors
 /// When a secret cannot be had, a provider's address is refused, or data files are broken.
 pub fn engine(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
+    std::thread::scope(|scope| {
+        let built = scope.spawn(|| build(config, ground)).join();
+        built.unwrap_or_else(|_| Err(anyhow!("building the engine panicked")))
+    })
+}
+
+fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
     let instinct = instinct(config)?;
     let settings =
         Settings { directives: instinct.digest(), ..settings(config, ground.pseudonym_key) };

@@ -21,6 +21,9 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Separates the key of pseudonyms from the keyed hashes of API keys.
 const PSEUDONYMS: &str = "conclave.pseudonyms.v1";
 
+/// Readers do not wait for it; a longer wait makes larger and so cheaper transactions.
+const DRAIN_LINGER: Duration = Duration::from_millis(250);
+
 /// Runs until it is told to stop.
 ///
 /// # Errors
@@ -50,6 +53,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let store = Store::open(StoreOptions {
         stamp: stamp(&config)?,
+        drain_linger: DRAIN_LINGER,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?;
     let ground = Ground {
