@@ -15,6 +15,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("conclave-core", &[]),
     ("conclave-ledger", &[]),
     ("conclave-detect", &["conclave-core"]),
+    ("conclave-classify", &["conclave-core", "conclave-detect"]),
+    ("conclave-pii", &[]),
+    ("conclave-eval", &[]),
     ("conclave-instinct", &["conclave-core"]),
     ("conclave-verifiers", &["conclave-core", "conclave-detect"]),
     ("conclave-voice", &["conclave-core", "conclave-detect"]),
@@ -25,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-ledger",
             "conclave-detect",
             "conclave-instinct",
+            "conclave-pii",
             "conclave-verifiers",
             "conclave-voice",
         ],
@@ -47,15 +51,26 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-store",
             "conclave-gateway",
             "conclave-dashboard",
+            "conclave-classify",
+            "conclave-eval",
+            "conclave-pii",
         ],
     ),
     ("conclave-testkit", &["conclave-core", "conclave-engine", "conclave-ledger"]),
-    ("xtask", &["conclave-testkit"]),
+    ("xtask", &["conclave-classify", "conclave-core", "conclave-detect", "conclave-testkit"]),
 ];
 
 /// Crates without IO, clock, chance or waiting.
-const PURE: [&str; 5] =
-    ["conclave-core", "conclave-ledger", "conclave-detect", "conclave-verifiers", "conclave-voice"];
+const PURE: [&str; 8] = [
+    "conclave-core",
+    "conclave-ledger",
+    "conclave-detect",
+    "conclave-classify",
+    "conclave-pii",
+    "conclave-eval",
+    "conclave-verifiers",
+    "conclave-voice",
+];
 
 /// Crates that bring IO, chance or waiting; their families (`tokio-util`, `rand_core`) count too.
 const IMPURE: [&str; 9] =

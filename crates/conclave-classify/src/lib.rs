@@ -1,0 +1,1 @@
+//! Trained text classifiers: hashed n-grams and a small transformer, pure

@@ -1,0 +1,1 @@
+//! Measures judgements against labels: figures, intervals, curves, mutations, a report, pure
