@@ -1,1 +1,30 @@
-//! Measures judgements against labels: figures, intervals, curves, mutations, a report, pure
+//! Measures judgements against labels: figures with intervals, curves, mutations and a report.
+//!
+//! **Invariant:** pure: outcomes in, figures out; the same rows give the same report, whoever judged
+//! them and however long it took to read this.
+
+mod baseline;
+mod calibration;
+mod chance;
+mod detail;
+mod estimate;
+mod figures;
+mod group;
+mod outcome;
+mod ranking;
+mod report;
+mod row;
+mod table;
+mod visible;
+
+pub use baseline::{Change, Turn};
+pub use calibration::{Bin, Calibration};
+pub use chance::{Chance, hash};
+pub use detail::{Detail, Example};
+pub use estimate::Estimate;
+pub use figures::{Figures, Latency};
+pub use group::{Group, Kind};
+pub use outcome::{Judged, Outcome, Sample};
+pub use ranking::{Point, Ranking};
+pub use report::{BadLine, EVAL_FORMAT, Report, Setting};
+pub use row::{EXCERPT_CHARS_MAX, Label, Row, RowError, Task, clipped};

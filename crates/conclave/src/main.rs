@@ -14,7 +14,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
-/// The system's allocator makes the workers wait for each other's locks: a sixth of all CPU time.
+/// The system's allocator makes the workers wait for each other's locks (ADR 9).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

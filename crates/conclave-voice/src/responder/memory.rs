@@ -124,6 +124,7 @@ impl Memory {
         self.topics
             .iter()
             .zip(&self.mentions)
+            .rev()
             .max_by_key(|(_, mentions)| **mentions)
             .map(|(named, _)| named)
     }

@@ -176,7 +176,11 @@ fn is_denied(language: Language, folded: &str, hit: &Hit, within: usize) -> bool
         }
         Language::Japanese => {
             let after = folded.get(hit.end..).unwrap_or_default();
-            const DENIALS: [&str; 12] = [
+            const DENIALS: [&str; 16] = [
+                "なか",
+                "ない",
+                "なく",
+                "ませ",
                 "くない",
                 "くなか",
                 "くなく",

@@ -135,8 +135,9 @@ fn advice(composer: &mut Composer<'_>, reading: &Reading, circumstances: &Circum
     composer.add(&pools.advice_lead);
     let memory = composer.memory;
     let mut options = usize::from(memory.knows_loss() && composer.add(&pools.loss_options));
+    options += event_options(composer, reading);
     let main =
-        reading.topics.first().or(memory.latest_person.as_ref()).or_else(|| memory.main_topic());
+        reading.topics.first().or_else(|| memory.main_topic()).or(memory.latest_person.as_ref());
     for named in [main, memory.latest_topic.as_ref()].into_iter().flatten() {
         let fits = options < OPTIONS_MAX && !memory.is_lost(named.topic);
         options += usize::from(fits && option(composer, named));
@@ -145,6 +146,13 @@ fn advice(composer: &mut Composer<'_>, reading: &Reading, circumstances: &Circum
         composer.add(&pools.advice_any);
     }
     composer.add_surely(&pools.advice_close);
+}
+
+/// Up to two possibilities that have to do with what the question is about.
+fn event_options(composer: &mut Composer<'_>, reading: &Reading) -> usize {
+    let script = composer.script;
+    let events = reading.events.iter().filter_map(|&at| script.events.get(at));
+    events.map(|event| (0..OPTIONS_MAX).filter(|_| composer.add(&event.options)).count()).sum()
 }
 
 /// One possibility that has to do with the topic, where there is one.

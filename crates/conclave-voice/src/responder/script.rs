@@ -150,6 +150,9 @@ pub(super) struct Event {
     pub(super) follows: bool,
     pub(super) reflect: Vec<String>,
     pub(super) ask: Vec<String>,
+    /// What may be offered to somebody who asks what to do about it.
+    #[serde(default)]
+    pub(super) options: Vec<String>,
 }
 
 /// How something that happened sounds by itself.

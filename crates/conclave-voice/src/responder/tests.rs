@@ -263,6 +263,45 @@ fn advice_waits_for_the_fifth_exchange_and_for_consent() {
 }
 
 #[test]
+fn a_question_about_quitting_is_answered_about_quitting() {
+    let day = ["My boss shouted at me", "My partner is away", "yes", "I haven't eaten"];
+    let tag = ["上司に怒鳴られた", "今夜はひとりです", "はい", "まだ何も食べてない"];
+    for seed in 0..10 {
+        let reply = after(&[&day[..], &["Do you think I should quit?"]].concat(), seed);
+        assert!(
+            ["judge", "staying", "what else"].iter().any(|part| reply.contains(part)),
+            "{reply}"
+        );
+        assert!(!reply.contains("partner"), "{reply}");
+        let reply = after(&[&tag[..], &["辞めたほうがいいと思う？"]].concat(), seed);
+        assert!(
+            ["決めごと", "続けられ", "ほかに"].iter().any(|part| reply.contains(part)),
+            "{reply}"
+        );
+        assert!(!reply.contains("体重"), "{reply}");
+    }
+}
+
+#[test]
+fn help_that_did_not_come_is_not_taken_for_help() {
+    for seed in 0..10 {
+        let reply = after(&["誰も声をかけてくれなかった。みんな目をそらしてた。"], seed);
+        assert!(
+            !reply.contains("持たなくてよかった") && !reply.contains("声が、ちょうど"),
+            "{reply}"
+        );
+    }
+}
+
+#[test]
+fn sleeping_on_it_is_not_sleeplessness() {
+    for seed in 0..10 {
+        let reply = after(&["I had a hard day", "I guess I could sleep on it"], seed);
+        assert!(!reply.contains("nights are long") && !reply.contains("no rest"), "{reply}");
+    }
+}
+
+#[test]
 fn objections_change_the_next_attempt() {
     let conversation = [Message::text(Role::User, "My boss yelled at me today, I cried")];
     let field = FIELD.sense(&conversation, Score::ZERO, 1);
