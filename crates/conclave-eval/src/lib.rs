@@ -11,6 +11,7 @@ mod estimate;
 mod figures;
 mod group;
 mod outcome;
+mod page;
 mod ranking;
 mod report;
 mod row;

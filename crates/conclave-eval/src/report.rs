@@ -8,6 +8,7 @@ use crate::figures::Latency;
 use crate::group::{Group, Kind, groups};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The name of this shape; changes only when a reader of the old one would be misled.
 pub const EVAL_FORMAT: &str = "conclave-eval/1";
@@ -21,6 +22,12 @@ pub struct BadLine {
     pub line: u64,
     /// What is wrong with it.
     pub message: String,
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
+    }
 }
 
 /// What was measured, and with what.

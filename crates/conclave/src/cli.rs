@@ -29,6 +29,8 @@ pub enum Command {
     /// Show how a text was read: which rule set which line, and which signal gave which part of the
     /// score.
     Explain(ExplainArgs),
+    /// Measure the judgement against labelled rows: figures with intervals, and an HTML report.
+    Eval(EvalArgs),
     /// Check the ledger offline.
     #[command(subcommand)]
     Ledger(LedgerCommand),
@@ -98,6 +100,27 @@ pub struct ExplainArgs {
     /// normal, technical, child-safe, creative or debug.
     #[arg(long, value_name = "MODE", value_parser = parse_mode, default_value = "normal")]
     pub mode: conclave_core::Mode,
+}
+
+/// `conclave eval`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  conclave eval rows.jsonl.gz --report report.html\n  \
+    conclave --json eval rows.jsonl > before.json\n  \
+    conclave eval rows.jsonl --baseline before.json\n\n\
+    The exit code is 1 when a line could not be measured; the rest is measured all the same.")]
+pub struct EvalArgs {
+    /// Labelled rows, one JSON object a line; may be compressed with gzip.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// normal, technical, child-safe, creative or debug; wins over a row's own.
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    pub mode: Option<conclave_core::Mode>,
+    /// Write an HTML page here.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// An earlier `--json` report to compare with.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
 }
 
 fn parse_mode(name: &str) -> Result<conclave_core::Mode, String> {

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => commands::serve::run(args),
         Command::Check(args) => commands::check::run(args, cli.json),
         Command::Explain(args) => commands::explain::run(args, cli.json),
+        Command::Eval(args) => commands::eval::run(args, cli.json),
         Command::Ledger(command) => commands::ledger::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),

@@ -2,25 +2,21 @@
 //!
 //! **Invariant:** streaming holds one line at a time: memory does not grow with the input.
 
-use super::Answer;
+use super::lines::{LINE_BYTES_MAX, Line, next_line};
+use super::{Answer, checker};
 use crate::cli::CheckArgs;
 use crate::output;
 use conclave_core::{Candidate, Message, Mode, Role};
 use conclave_engine::{Answer as Judgement, Checker, Question};
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, BufWriter, Write};
-use std::sync::Arc;
-
-/// The longest line that is read.
-const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Runs the command.
 ///
 /// # Errors
 /// When stdin or stdout fails.
 pub fn run(args: &CheckArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let detector = Arc::new(conclave_detect::Detector::builtin()?);
-    let checker = Checker::new(detector, conclave_verifiers::builtin()?);
+    let checker = checker::build()?;
     if args.jsonl {
         let output = BufWriter::new(io::stdout().lock());
         return stream(&checker, args.mode, io::stdin().lock(), output);
@@ -116,42 +112,4 @@ fn judge_line(checker: &Checker, mode: Option<Mode>, line: &[u8]) -> Result<Valu
         .map_err(|error| format!("the answer could not be written: {error}"))?;
     judged["id"] = row.get("id").cloned().unwrap_or_default();
     Ok(judged)
-}
-
-enum Line {
-    Whole,
-    TooLong,
-    End,
-}
-
-/// Reads one line into `line`; what is beyond the limit is read and thrown away.
-fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
-    line.clear();
-    let (mut any, mut too_long) = (false, false);
-    loop {
-        let available = input.fill_buf()?;
-        if available.is_empty() {
-            break;
-        }
-        any = true;
-        let (piece, ended) = match available.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (available.len(), false),
-        };
-        too_long |= line.len() + piece > LINE_BYTES_MAX;
-        if too_long {
-            line.clear();
-        } else {
-            line.extend_from_slice(&available[..piece]);
-        }
-        input.consume(piece);
-        if ended {
-            break;
-        }
-    }
-    Ok(match (any, too_long) {
-        (false, _) => Line::End,
-        (true, true) => Line::TooLong,
-        (true, false) => Line::Whole,
-    })
 }

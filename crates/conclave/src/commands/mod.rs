@@ -1,11 +1,15 @@
 //! One file a command.
 
 pub mod check;
+mod checker;
 pub mod config;
 pub mod directives;
+pub mod eval;
 pub mod explain;
 pub mod keys;
 pub mod ledger;
+mod lines;
+mod rows;
 pub mod serve;
 
 /// What a command came to; becomes the exit code.

@@ -1,0 +1,273 @@
+//! Working through files of labelled rows with every core.
+//!
+//! **Invariant:** what comes out stands in the order of the files, whoever finished first; only
+//! [`BATCH`] lines a thread are held at a time.
+
+use super::lines::{LINE_BYTES_MAX, Line, next_line};
+use anyhow::{Context, bail};
+use conclave_core::Mode;
+use conclave_engine::{Answer as Judgement, Checker, Question};
+use conclave_eval::{BadLine, Judged, Row};
+use flate2::bufread::MultiGzDecoder;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Lines a thread takes at a time.
+const BATCH: usize = 32;
+/// Bad lines that are named; the others are counted.
+const BAD_NAMED_MAX: usize = 100;
+
+/// One labelled row and what is to be judged of it.
+pub struct Labelled {
+    /// What is true.
+    pub row: Row,
+    /// What is to be judged.
+    pub question: Question,
+}
+
+impl Labelled {
+    /// Reads a line.
+    fn read(line: &[u8], mode: Option<Mode>) -> Result<Self, String> {
+        let fields: Map<String, Value> =
+            serde_json::from_slice(line).map_err(|error| format!("not a JSON object: {error}"))?;
+        let row = Row::from_line(&fields).map_err(|error| error.to_string())?;
+        let mut question = Question::from_line(&fields).map_err(|error| error.to_string())?;
+        question.mode = mode.unwrap_or(question.mode);
+        Ok(Self { row, question })
+    }
+}
+
+/// What came of all rows.
+pub struct Worked<T> {
+    /// In the order of the files.
+    pub results: Vec<T>,
+    /// Lines that could not be worked on.
+    pub bad_lines: usize,
+    /// The first of them.
+    pub bad: Vec<BadLine>,
+}
+
+/// How many threads work.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Does something with every labelled row of the files.
+///
+/// # Errors
+/// When a file cannot be read, or none of them has a row.
+pub fn work<T: Send>(
+    files: &[PathBuf],
+    mode: Option<Mode>,
+    job: impl Fn(Labelled) -> T + Sync,
+) -> anyhow::Result<Worked<T>> {
+    let source = Mutex::new(Source::open(files)?);
+    let one = |line: &RawLine| {
+        let bytes = line.bytes.as_deref().map_err(ToOwned::to_owned)?;
+        let labelled = Labelled::read(bytes, mode)?;
+        // A row that makes the judge panic is a finding, and must not hide the others.
+        catch_unwind(AssertUnwindSafe(|| job(labelled))).map_err(|_| "judging it panicked".into())
+    };
+    let run = || -> anyhow::Result<Vec<Done<T>>> {
+        let mut done = Vec::new();
+        loop {
+            let batch = lock(&source).batch()?;
+            if batch.is_empty() {
+                return Ok(done);
+            }
+            done.extend(batch.into_iter().map(|line| {
+                let result = one(&line);
+                Done { line: RawLine { bytes: Ok(Vec::new()), ..line }, result }
+            }));
+        }
+    };
+    let done = std::thread::scope(|scope| {
+        let hands: Vec<_> = (0..threads()).map(|_| scope.spawn(run)).collect();
+        hands.into_iter().map(|hand| hand.join()).collect::<Vec<_>>()
+    });
+    let mut all = Vec::new();
+    for one in done {
+        all.extend(one.unwrap_or_else(|_| bail!("a thread that judged rows panicked"))?);
+    }
+    lock(&source).progress.finish_and_clear();
+    sorted(files, all)
+}
+
+struct Done<T> {
+    line: RawLine,
+    result: Result<T, String>,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn sorted<T>(files: &[PathBuf], mut done: Vec<Done<T>>) -> anyhow::Result<Worked<T>> {
+    done.sort_by_key(|one| (one.line.file, one.line.number));
+    let mut worked = Worked { results: Vec::new(), bad_lines: 0, bad: Vec::new() };
+    for Done { line, result } in done {
+        match result {
+            Ok(result) => worked.results.push(result),
+            Err(message) => {
+                worked.bad_lines += 1;
+                if worked.bad.len() < BAD_NAMED_MAX {
+                    let file = files.get(line.file).map(|file| file.display().to_string());
+                    let file = file.unwrap_or_default();
+                    worked.bad.push(BadLine { file, line: line.number, message });
+                }
+            }
+        }
+    }
+    if let (true, Some(first)) = (worked.results.is_empty(), worked.bad.first()) {
+        let BadLine { file, line, message } = first;
+        bail!("no line could be measured; the first is {file}:{line}: {message}");
+    }
+    if worked.results.is_empty() {
+        let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        bail!("there is nothing to measure: {} has no rows", names.join(", "));
+    }
+    Ok(worked)
+}
+
+/// A line as it stands in its file.
+struct RawLine {
+    file: usize,
+    number: u64,
+    bytes: Result<Vec<u8>, String>,
+}
+
+/// All files, one after the other.
+struct Source {
+    files: Vec<PathBuf>,
+    /// The file that is being read, counted from 1; 0 before the first.
+    at: usize,
+    number: u64,
+    input: Box<dyn BufRead + Send>,
+    progress: ProgressBar,
+}
+
+impl Source {
+    fn open(files: &[PathBuf]) -> anyhow::Result<Self> {
+        let mut bytes = 0;
+        for file in files {
+            // All are opened before any is read, so that a slip in the last name costs no minutes.
+            let opened = File::open(file).with_context(|| file.display().to_string())?;
+            let known = opened.metadata().with_context(|| file.display().to_string())?;
+            if known.is_dir() {
+                bail!("{} is a directory", file.display());
+            }
+            bytes += known.len();
+        }
+        let progress = progress(bytes);
+        let input = Box::new(io::empty());
+        Ok(Self { files: files.to_vec(), at: 0, number: 0, input, progress })
+    }
+
+    /// The next lines; empty at the end.
+    fn batch(&mut self) -> anyhow::Result<Vec<RawLine>> {
+        let mut batch = Vec::new();
+        while batch.len() < BATCH {
+            match self.line()? {
+                Some(line) => batch.push(line),
+                None if self.next_file()? => {}
+                None => break,
+            }
+        }
+        Ok(batch)
+    }
+
+    fn line(&mut self) -> anyhow::Result<Option<RawLine>> {
+        let mut bytes = Vec::new();
+        loop {
+            let place = || format!("{}, after line {}", self.name(), self.number);
+            let read = next_line(&mut self.input, &mut bytes).with_context(place)?;
+            self.number += 1;
+            let bytes = match read {
+                Line::End => return Ok(None),
+                Line::Whole if bytes.trim_ascii().is_empty() => continue,
+                Line::Whole => Ok(bytes),
+                Line::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
+            };
+            return Ok(Some(RawLine { file: self.at.saturating_sub(1), number: self.number, bytes }));
+        }
+    }
+
+    fn next_file(&mut self) -> anyhow::Result<bool> {
+        let Some(path) = self.files.get(self.at) else {
+            return Ok(false);
+        };
+        self.input = reader(path, &self.progress).with_context(|| path.display().to_string())?;
+        self.at += 1;
+        self.number = 0;
+        Ok(true)
+    }
+
+    fn name(&self) -> String {
+        let file = self.files.get(self.at.saturating_sub(1));
+        file.map(|file| file.display().to_string()).unwrap_or_default()
+    }
+}
+
+/// Opens a file, compressed or not, as its first bytes say.
+fn reader(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn BufRead + Send>> {
+    let mut file = BufReader::new(progress.wrap_read(File::open(path)?));
+    let packed = starts_with(&mut file, &[0x1f, 0x8b])?;
+    Ok(if packed { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
+}
+
+fn starts_with(input: &mut BufReader<impl Read>, magic: &[u8]) -> io::Result<bool> {
+    Ok(input.fill_buf()?.starts_with(magic))
+}
+
+/// A bar on stderr where a person looks, else nothing.
+fn progress(bytes: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = "{bar:40} {percent:>3} %  {elapsed_precise}  about {eta} left";
+    let bar = ProgressBar::new(bytes);
+    match ProgressStyle::with_template(style) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// Judges a question and keeps what figures need.
+pub fn judge(checker: &Checker, question: &Question) -> Judged {
+    let start = Instant::now();
+    let judgement = checker.check(question);
+    let latency_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+    Judged {
+        harm: judgement.harm,
+        crisis: judgement.crisis,
+        injection: judgement.injection,
+        harmful: judgement.verdict == "harmful",
+        blocked: !matches!(judgement.action, "deliver" | "flag" | "redact"),
+        identifying: is_identifying(&judgement),
+        latency_us,
+    }
+}
+
+/// Whether data was found that says who someone is; a place, an organisation or a date alone does not.
+fn is_identifying(judgement: &Judgement) -> bool {
+    const NOT_ALONE: [&str; 9] = [
+        "place",
+        "location",
+        "city",
+        "country",
+        "organisation",
+        "organization",
+        "date",
+        "date_time",
+        "time",
+    ];
+    let found = serde_json::to_value(&judgement.pii).unwrap_or_default();
+    let kinds = found.as_array().into_iter().flatten().map(|one| one["kind"].as_str());
+    kinds.map(Option::unwrap_or_default).any(|kind| !NOT_ALONE.contains(&kind))
+}
