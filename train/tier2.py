@@ -255,7 +255,9 @@ def export(args):
             "said_tokens": SAID_TOKENS, "judged_tokens": JUDGED_TOKENS}
     out = bytearray(b"CNCLT2\x00\x01")
     head = json.dumps(meta, sort_keys=True).encode()
-    out += struct.pack("<I", len(head)) + head
+    vocabulary = (base_folder() / "vocab.txt").read_bytes().rstrip(b"\n")
+    for block in (head, vocabulary):
+        out += struct.pack("<I", len(block)) + block
     names = ["words.weight", "places.weight", "segments.weight", "norm.weight", "norm.bias"]
     for i in range(LAYERS):
         names += [f"layers.{i}.{part}.{kind}" for part in ("qkv", "out", "norm1", "up", "down", "norm2")

@@ -1,1 +1,14 @@
-//! Trained text classifiers: hashed n-grams and a small transformer, pure
+//! Trained text classifiers: hashed n-grams, and a small transformer.
+//!
+//! **Invariant:** pure and deterministic: the same text gives the same scores on every machine, within
+//! the rounding of its arithmetic.
+
+mod error;
+mod features;
+mod linear;
+mod transformer;
+
+pub use error::ClassifyError;
+pub use features::{FEATURES_MAX, Features, Voice};
+pub use linear::{Linear, bucket, pack, share};
+pub use transformer::Transformer;

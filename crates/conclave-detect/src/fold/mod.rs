@@ -99,3 +99,11 @@ impl Folded {
         (from, (to as usize).clamp(from, total))
     }
 }
+
+/// The plain form of a text and its language: what a trained classifier reads.
+#[must_use]
+pub fn plain_form(text: &str) -> (String, &'static str) {
+    let folded = fold(text);
+    let language = crate::language::identify(&folded.text);
+    (folded.text, language)
+}

@@ -1,0 +1,189 @@
+//! Labelled rows, and what each of them teaches.
+//!
+//! **Invariant:** a row says nothing about an output it was not labelled for: such a target is `None`,
+//! never a guess.
+
+use anyhow::Context;
+use flate2::read::MultiGzDecoder;
+use serde::Deserialize;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// What the model of texts says.
+pub const TEXT_OUTPUTS: [&str; 18] = [
+    "request",
+    "crisis",
+    "injection",
+    "violence",
+    "weapons",
+    "drugs",
+    "extremism",
+    "self_harm",
+    "sexual_minors",
+    "sexual",
+    "hate",
+    "harassment",
+    "manipulation",
+    "fraud",
+    "cyber",
+    "privacy",
+    "disinformation",
+    "jailbreak",
+];
+/// What the model of replies says.
+pub const REPLY_OUTPUTS: [&str; 2] = ["reply", "manipulation"];
+
+/// One labelled row of the public sets or of the corpus.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Row {
+    /// Its name.
+    pub id: String,
+    /// Where it comes from.
+    pub source: String,
+    /// What was labelled.
+    pub task: String,
+    text: Option<String>,
+    #[serde(default)]
+    turns: Vec<Turn>,
+    /// The reply under judgement.
+    pub response: Option<String>,
+    label: String,
+    /// Kinds of harm, and facets.
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// ISO 639-1.
+    #[serde(default)]
+    pub language: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Turn {
+    content: String,
+}
+
+impl Row {
+    /// Whether the label says harmful.
+    #[must_use]
+    pub fn is_harmful(&self) -> bool {
+        self.label == "harmful"
+    }
+
+    /// The text, or the conversation before a reply.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let turns =
+            || self.turns.iter().map(|turn| turn.content.as_str()).collect::<Vec<_>>().join("\n");
+        self.text.clone().unwrap_or_else(turns)
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.categories.iter().any(|one| one == kind)
+    }
+
+    /// What this row teaches the model of texts, in the order of [`TEXT_OUTPUTS`].
+    #[must_use]
+    pub fn text_targets(&self) -> Option<Vec<Option<bool>>> {
+        let harmful = self.is_harmful();
+        let target = |output: &str| match self.task.as_str() {
+            "prompt" | "text" => match output {
+                "request" => Some(harmful),
+                "crisis" => (!harmful && !self.is("self_harm") && !self.is("self_harm_topic"))
+                    .then_some(false),
+                "injection" => (self.is_jailbreak() || !harmful).then_some(self.is_jailbreak()),
+                kind => Some(
+                    harmful && self.categories.iter().any(|one| engine_name(one) == Some(kind)),
+                ),
+            },
+            "crisis" => match output {
+                "crisis" => Some(harmful),
+                "request" => Some(false),
+                _ => None,
+            },
+            "injection" => match output {
+                "injection" => Some(harmful),
+                "request" | "crisis" => (!harmful).then_some(false),
+                _ => None,
+            },
+            _ => None,
+        };
+        let targets: Vec<_> = TEXT_OUTPUTS.iter().map(|output| target(output)).collect();
+        targets.iter().any(Option::is_some).then_some(targets)
+    }
+
+    /// What this row teaches the model of replies, in the order of [`REPLY_OUTPUTS`].
+    #[must_use]
+    pub fn reply_targets(&self) -> Option<Vec<Option<bool>>> {
+        let harmful = self.is_harmful();
+        let manipulates = MANIPULATIVE.iter().any(|kind| self.is(kind));
+        (self.task == "response" && self.response.is_some())
+            .then(|| vec![Some(harmful), (!harmful || manipulates).then_some(harmful)])
+    }
+
+    fn is_jailbreak(&self) -> bool {
+        self.source.starts_with("jailbreakhub")
+            || ["self_reminder_jailbreaks", "gptfuzz_templates"].contains(&self.source.as_str())
+    }
+}
+
+const MANIPULATIVE: [&str; 9] = [
+    "manipulation_dependency",
+    "delusion",
+    "dependency",
+    "isolating",
+    "gaslighting",
+    "flattering_delusion",
+    "over_intimate",
+    "claiming_feelings",
+    "saviour",
+];
+
+/// The engine's name for a kind of harm of the public sets.
+fn engine_name(kind: &str) -> Option<&str> {
+    Some(match kind {
+        "hate_harassment" => "hate",
+        "stalking" => "harassment",
+        "illegal" => "fraud",
+        "pii_request" => "privacy",
+        "misinformation" | "political" => "disinformation",
+        "manipulation_dependency" => "manipulation",
+        "story_jailbreak" | "role_play" => "jailbreak",
+        "violence" | "weapons" | "drugs" | "extremism" | "self_harm" | "sexual_minors"
+        | "sexual" | "fraud" | "cyber" | "privacy" => kind,
+        _ => return None,
+    })
+}
+
+/// Reads every row of a file, gzipped or not.
+///
+/// # Errors
+/// When the file cannot be read or a line is not a row.
+pub fn read(path: &Path) -> anyhow::Result<Vec<Row>> {
+    let file = File::open(path).with_context(|| format!("{}", path.display()))?;
+    let zipped = path.extension().is_some_and(|extension| extension == "gz");
+    let bytes: Box<dyn Read> =
+        if zipped { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    let mut rows = Vec::new();
+    for (line, number) in BufReader::new(bytes).lines().zip(1usize..) {
+        let line = line?;
+        if !line.trim().is_empty() {
+            let row = serde_json::from_str(&line)
+                .with_context(|| format!("{}, line {number}", path.display()))?;
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// Every JSONL file of a folder, in the order of their names.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
+    let mut paths =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    paths.sort();
+    Ok(paths)
+}
