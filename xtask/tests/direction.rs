@@ -57,7 +57,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("conclave-testkit", &["conclave-core", "conclave-engine", "conclave-ledger"]),
-    ("xtask", &["conclave-classify", "conclave-core", "conclave-detect", "conclave-testkit"]),
+    ("conclave-train", &["conclave-classify", "conclave-detect"]),
+    ("xtask", &["conclave-testkit"]),
 ];
 
 /// Crates without IO, clock, chance or waiting.

@@ -3,11 +3,15 @@
 //! **Invariant:** pure and deterministic: the same text gives the same scores on every machine, within
 //! the rounding of its arithmetic.
 
+mod curve;
+mod ensemble;
 mod error;
 mod features;
 mod linear;
 mod transformer;
 
+pub use curve::{Calibration, Curve, Meeting, group};
+pub use ensemble::{Ensemble, Logits, Second};
 pub use error::ClassifyError;
 pub use features::{FEATURES_MAX, Features, Voice};
 pub use linear::{Linear, bucket, pack, share};

@@ -40,6 +40,12 @@ impl Score {
         rounded
     }
 
+    /// The smaller of two.
+    #[must_use]
+    pub fn min(self, other: Self) -> Self {
+        if other.0 < self.0 { other } else { self }
+    }
+
     /// The larger of two.
     #[must_use]
     pub fn max(self, other: Self) -> Self {

@@ -5,20 +5,42 @@
 
 use conclave_core::{Category, Score};
 
-/// The most a classifier can say alone, in hundredths.
+/// The most a classifier can say alone about harm, in hundredths.
 pub const CLASSIFIER_CAP: u8 = 69;
 
-/// What a classifier says about one text: calibrated scores of the categories it knows.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What a classifier says about one text, in calibrated scores.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Calibrated scores; categories it says nothing about are absent.
-    pub categories: Vec<(Category, Score)>,
+    /// What it asks for or intends against others.
+    pub harm: Score,
+    /// Whether the person needs help.
+    pub crisis: Score,
+    /// Whether it tries to override instructions.
+    pub injection: Score,
+    /// The likeliest kind of harm, if it is harmful at all.
+    pub category: Category,
 }
 
-/// A trained model that reads a folded text.
+impl Estimate {
+    /// The higher of each score; the kind of harm is that of the graver harm.
+    #[must_use]
+    pub fn graver(self, other: Self) -> Self {
+        let category = if other.harm > self.harm { other.category } else { self.category };
+        Self {
+            harm: self.harm.max(other.harm),
+            crisis: self.crisis.max(other.crisis),
+            injection: self.injection.max(other.injection),
+            category,
+        }
+    }
+}
+
+/// A trained model that reads folded texts; `language` is ISO 639-1 or `und`.
 pub trait TextClassifier: Send + Sync {
-    /// A short stable name, e.g. `tier1`; it stands in the source of its signals.
-    fn name(&self) -> &str;
-    /// Scores one folded text; `language` is ISO 639-1 or `und`.
-    fn score(&self, folded: &str, language: &str) -> Estimate;
+    /// A short stable name; it stands in the source of its signals.
+    fn name(&self) -> &'static str;
+    /// Scores one text of a person.
+    fn text(&self, folded: &str, language: &str) -> Estimate;
+    /// How harmful a reply is in the light of what was asked.
+    fn reply(&self, asked: &str, reply: &str, language: &str) -> Score;
 }

@@ -5,13 +5,15 @@ use crate::combine::{Scores, Seen};
 use crate::pattern::{BUILTIN, Book};
 use crate::sight::Sight;
 use crate::{
-    ConversationReading, DetectError, Explanation, Reading, Signal, SignalKind, TextClassifier,
-    Trend,
+    ConversationReading, DetectError, Estimate, Explanation, Reading, Signal, SignalKind,
+    TextClassifier, Trend,
 };
-use conclave_core::{Mode, Role, Score, Threshold};
+use conclave_core::{Category, Mode, Role, Score, Threshold};
 use std::fmt;
 use std::sync::Arc;
 
+/// A classifier's fainter word, in hundredths, is not worth a signal.
+const FAINTEST: u8 = 2;
 /// By how much a harmless frame relaxes the line, in hundredths.
 pub(crate) const FRAME_RELAXATION: u8 = 10;
 
@@ -86,6 +88,19 @@ impl Detector {
         ConversationReading { last, whole, escalating: trend.escalating(), trend }
     }
 
+    /// Reads a reply in the light of what was asked. What a classifier of requests would say of it is not
+    /// asked: a kind reply shares the words of what it declines.
+    #[must_use]
+    pub fn read_reply(&self, asked: &str, reply: &str, mode: Mode) -> Reading {
+        let sight = Sight::of(&self.book, reply);
+        let mut reading = judge(&sight, mode);
+        reading.as_reply = self.classifier.as_ref().map(|classifier| {
+            let (asked, _) = crate::plain_form(asked);
+            classifier.reply(&asked, &sight.plain, sight.language)
+        });
+        reading
+    }
+
     /// Why a text is read as it is.
     #[must_use]
     pub fn explain(&self, text: &str, mode: Mode) -> Explanation {
@@ -97,23 +112,48 @@ impl Detector {
     fn look(&self, text: &str) -> Sight {
         let mut sight = Sight::of(&self.book, text);
         if let Some(classifier) = &self.classifier {
-            let estimate = classifier.score(&sight.plain, sight.language);
             let end = text.chars().count();
-            let cap = Score::from_hundredths(CLASSIFIER_CAP).get();
-            sight.seen.extend(estimate.categories.into_iter().map(|(category, score)| Seen {
-                signal: Signal {
-                    kind: SignalKind::Classifier,
-                    category,
-                    start: 0,
-                    end,
-                    weight: Score::new(score.get().min(cap)),
-                    source: classifier.name().to_owned(),
-                },
-                howto: false,
-            }));
+            let plain = classifier.text(&sight.plain, sight.language);
+            let name = classifier.name();
+            let mut signals = signals_of(&plain, name, end);
+            for (disguise, unmasked) in &sight.unmasked {
+                let behind = classifier.text(unmasked, sight.language);
+                if behind.harm > plain.harm
+                    || behind.crisis > plain.crisis
+                    || behind.injection > plain.injection
+                {
+                    signals.extend(signals_of(&behind, &format!("{name} through {disguise}"), end));
+                }
+            }
+            sight.seen.extend(signals.into_iter().map(|signal| Seen { signal, howto: false }));
         }
         sight
     }
+}
+
+/// What a classifier says, as signals over the whole text.
+fn signals_of(estimate: &Estimate, source: &str, end: usize) -> Vec<Signal> {
+    let harm = (estimate.category, estimate.harm.min(cap()));
+    let said = [
+        harm,
+        (Category::CrisisDistress, estimate.crisis),
+        (Category::Injection, estimate.injection),
+    ];
+    let worth_saying = said.into_iter().filter(|(_, weight)| weight.hundredths() >= FAINTEST);
+    worth_saying
+        .map(|(category, weight)| Signal {
+            kind: SignalKind::Classifier,
+            category,
+            start: 0,
+            end,
+            weight,
+            source: source.to_owned(),
+        })
+        .collect()
+}
+
+fn cap() -> Score {
+    Score::from_hundredths(CLASSIFIER_CAP)
 }
 
 /// The reading that follows from what was seen.

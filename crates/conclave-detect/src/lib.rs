@@ -21,7 +21,7 @@ pub use classifier::{CLASSIFIER_CAP, Estimate, TextClassifier};
 pub use conversation::ConversationReading;
 pub use detector::Detector;
 pub use error::DetectError;
-pub use fold::plain_form;
 pub use explain::{Contribution, Explanation, Replacement, ThresholdStep};
+pub use fold::plain_form;
 pub use reading::{Frame, Reading, Signal, SignalKind};
 pub use trend::{Escalation, Trend};

@@ -91,6 +91,9 @@ pub struct Reading {
     pub threshold: Threshold,
     /// Whether the floor of the directives stops it whatever the line.
     pub floor: bool,
+    /// What a trained model says of it as a reply; absent for other texts and without a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_reply: Option<Score>,
     /// ISO 639-1, or `und`.
     pub language: String,
 }
@@ -110,6 +113,7 @@ impl Reading {
             mode,
             threshold: Threshold::for_mode(mode),
             floor: false,
+            as_reply: None,
             language: "und".into(),
         }
     }

@@ -31,6 +31,8 @@ pub(crate) struct Sight {
     pub(crate) language: &'static str,
     /// The plain form, for a classifier.
     pub(crate) plain: String,
+    /// What it says through disguises, for a classifier.
+    pub(crate) unmasked: Vec<(&'static str, String)>,
 }
 
 /// What one view showed.
@@ -53,6 +55,7 @@ impl Sight {
         for (name, view) in views(book, text, &base, &findings) {
             let findings = self::findings(book, &view.text);
             sight.take(book, &view, &findings, Some(name));
+            sight.unmasked.push((name, view.text));
         }
         sight.seen.sort_by_key(|one| (one.signal.start, one.signal.end));
         sight.seen.truncate(SIGNALS_MAX);

@@ -70,12 +70,15 @@ proptest! {
 struct Alarmist;
 
 impl TextClassifier for Alarmist {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "alarmist"
     }
-
-    fn score(&self, _folded: &str, _language: &str) -> Estimate {
-        Estimate { categories: vec![(Category::Violence, Score::ONE)] }
+    fn text(&self, _folded: &str, _language: &str) -> Estimate {
+        let (harm, crisis, injection) = (Score::ONE, Score::ZERO, Score::ZERO);
+        Estimate { harm, crisis, injection, category: Category::Violence }
+    }
+    fn reply(&self, _asked: &str, _reply: &str, _language: &str) -> Score {
+        Score::ONE
     }
 }
 

@@ -1,11 +1,12 @@
 //! Judging one text, conversation or reply without a gateway: what `conclave check` prints.
 
-use crate::turn::last_of;
+use crate::turn::{last_of, said_before};
 use conclave_core::{
     Action, Ballot, Candidate, Cast, Category, Message, Mode, Role, Scrutiny, TurnContext, decide,
     intake,
 };
 use conclave_detect::{Detector, Reading, Signal};
+use conclave_pii::Finder;
 use conclave_verifiers::{Case, Judge};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -38,8 +39,8 @@ pub struct Answer {
     pub injection: f32,
     /// Whether the risk rises over the conversation.
     pub escalating: bool,
-    /// Identifying data; filled once detection of it is built in.
-    pub pii: Vec<serde_json::Value>,
+    /// Identifying data, in the reply where there is one, else in the person's own messages.
+    pub pii: Vec<PiiLine>,
     /// Scores of what was seen.
     pub categories: BTreeMap<Category, f32>,
     /// What made the scores.
@@ -51,6 +52,17 @@ pub struct Answer {
     pub safety_score: Option<f64>,
     /// ISO 639-1, or `und`.
     pub language: String,
+}
+
+/// Something that identifies a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PiiLine {
+    /// What it is.
+    pub kind: &'static str,
+    /// Where it starts, in Unicode scalar values.
+    pub start: usize,
+    /// Where it ends, exclusive.
+    pub end: usize,
 }
 
 /// One ballot.
@@ -72,13 +84,35 @@ pub struct VoteLine {
 pub struct Checker {
     detector: Arc<Detector>,
     judges: Vec<Box<dyn Judge>>,
+    finder: Option<Finder>,
 }
 
 impl Checker {
     /// A checker with these judges.
     #[must_use]
     pub fn new(detector: Arc<Detector>, judges: Vec<Box<dyn Judge>>) -> Self {
-        Self { detector, judges }
+        Self { detector, judges, finder: None }
+    }
+
+    /// A checker that also looks for identifying data.
+    #[must_use]
+    pub fn with_finder(mut self, finder: Finder) -> Self {
+        self.finder = Some(finder);
+        self
+    }
+
+    fn identifying(&self, question: &Question) -> Vec<PiiLine> {
+        let Some(finder) = &self.finder else {
+            return Vec::new();
+        };
+        let text = question
+            .reply
+            .as_ref()
+            .map_or_else(|| own_messages(&question.turns), |reply| reply.text.clone());
+        let found = finder.find(&text).into_iter().filter(conclave_pii::is_identifying);
+        found
+            .map(|one| PiiLine { kind: one.kind.as_str(), start: one.start, end: one.end })
+            .collect()
     }
 
     /// Judges one question.
@@ -93,6 +127,7 @@ impl Checker {
             Some(reply) => self.reply_answer(question, reply, conversation.last),
         };
         answer.escalating = conversation.escalating;
+        answer.pii = self.identifying(question);
         answer.injection = answer.injection.max(self.smuggled(question));
         if answer.injection >= 0.5 && answer.action == Action::Deliver.as_str() {
             answer.action = Action::Flag.as_str();
@@ -109,7 +144,8 @@ impl Checker {
     }
 
     fn reply_answer(&self, question: &Question, reply: &Candidate, input: Reading) -> Answer {
-        let reading = self.detector.read(&reply.text, question.mode);
+        let said = said_before(&question.turns);
+        let reading = self.detector.read_reply(&said, &reply.text, question.mode);
         let crisis = input.is_crisis();
         let context = TurnContext { mode: question.mode, ..TurnContext::default() };
         let strict = crisis || question.mode == Mode::ChildSafe;
@@ -146,7 +182,11 @@ impl Checker {
     }
 }
 
-/// How harmful a reply is: the gravest harmful ballot, else what concern is left of its words.
+/// How much of a concern counts as harm: alone it stays under every threshold but child-safe's.
+const CONCERN_SHARE: f32 = 0.12;
+
+/// How harmful a reply is: the gravest harmful ballot, else what concern is left of its words, joined
+/// with what the trained model of replies says.
 ///
 /// The words alone do not make a reply harmful: a kind reply that names a harm shares them.
 fn reply_harm(reading: &Reading, ballots: &[Ballot]) -> f32 {
@@ -161,12 +201,21 @@ fn reply_harm(reading: &Reading, ballots: &[Ballot]) -> f32 {
             .max()
             .map_or(0.0, |hundredths| f32::from(hundredths) / 100.0)
     };
+    let trained = reading.as_reply.map_or(0.0, conclave_core::Score::get);
+    let joined = |seen: f32| 1.0 - (1.0 - seen) * (1.0 - trained);
     let harmful = voted(conclave_core::Vote::Harmful);
     if harmful > 0.0 {
-        return harmful.max(0.3);
+        return joined(harmful.max(0.3));
     }
-    // A concern is withheld, but is not yet harm: it stays under every threshold but child-safe's.
-    (voted(conclave_core::Vote::Concern) * 0.29).max(reading.harm.get().min(0.12))
+    // A concern is withheld, but is not yet harm: it counts little beside what the model says.
+    let concern = voted(conclave_core::Vote::Concern).max(reading.harm.get()) * CONCERN_SHARE;
+    joined(concern)
+}
+
+/// The person's own messages, joined as the detector joins them.
+fn own_messages(turns: &[Message]) -> String {
+    let own = turns.iter().filter(|turn| turn.role == Role::User);
+    own.map(|turn| turn.content.as_text()).collect::<Vec<_>>().join("\n")
 }
 
 fn ballot(judge: &dyn Judge, case: &Case) -> Ballot {

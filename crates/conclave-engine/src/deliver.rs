@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::ports::{AppendError, Model, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Stop, is_crisis};
 use crate::pseudonym::{seed_of, subject_of};
-use crate::turn::Turn;
+use crate::turn::{Turn, said_before};
 use conclave_core::{
     Action, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure, Limits,
     MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
@@ -166,7 +166,8 @@ impl Engine {
     }
 
     fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
-        let reply = self.detector.read(&candidate.text, course.examined.input.mode);
+        let said = said_before(&course.turn.conversation);
+        let reply = self.detector.read_reply(&said, &candidate.text, course.examined.input.mode);
         Case::new(
             course.turn.conversation.clone(),
             candidate,

@@ -23,7 +23,7 @@ mod turn;
 mod view;
 
 pub use acquaintance::Acquaintances;
-pub use check::{Answer, Checker, Question, VoteLine};
+pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
 pub use decision::{Choice, Decision, Delivered};
 pub use deliver::{DeliverError, Reply};

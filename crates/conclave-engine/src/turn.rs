@@ -43,3 +43,16 @@ pub(crate) fn last_of(conversation: &[Message], role: Role) -> String {
         .map(|message| message.content.as_text().into_owned())
         .unwrap_or_default()
 }
+
+/// How much of what was said before a reply is looked at with it, in bytes from the end.
+const SAID_BYTES_MAX: usize = 6000;
+
+/// What the person and the model said so far: the light in which a reply is read.
+pub(crate) fn said_before(conversation: &[Message]) -> String {
+    let spoken =
+        conversation.iter().filter(|turn| matches!(turn.role, Role::User | Role::Assistant));
+    let texts: Vec<_> = spoken.map(|turn| turn.content.as_text()).collect();
+    let mut said = texts.join("\n");
+    let start = said.ceil_char_boundary(said.len().saturating_sub(SAID_BYTES_MAX));
+    said.split_off(start)
+}

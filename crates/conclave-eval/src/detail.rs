@@ -1,6 +1,7 @@
 //! What stands behind the figures of one scope: curves, calibration, and the rows that went worst.
 
 use crate::calibration::Calibration;
+use crate::chance::hash;
 use crate::outcome::{Outcome, Sample};
 use crate::ranking::{Point, Ranking};
 use crate::row::{Label, Task};
@@ -82,10 +83,11 @@ fn detail(scope: &str, outcomes: &[Outcome]) -> Option<Detail> {
 fn worst(outcomes: &[&Outcome], label: Label) -> Vec<Example> {
     let score = |one: &Outcome| one.judged.score(one.row.task);
     let wrong = |one: &&&Outcome| {
-        one.row.label == label
-            && one.judged.flagged(one.row.task) == (label == Label::Safe)
+        one.row.label == label && one.judged.flagged(one.row.task) == (label == Label::Safe)
     };
     let mut found: Vec<&Outcome> = outcomes.iter().filter(wrong).copied().collect();
+    // Rows with one score come from all over the files, and the same ones every time.
+    found.sort_by_cached_key(|one| hash(&one.row.id));
     match label {
         Label::Harmful => found.sort_by(|a, b| score(a).total_cmp(&score(b))),
         Label::Safe => found.sort_by(|a, b| score(b).total_cmp(&score(a))),

@@ -28,9 +28,12 @@ impl Estimate {
         let (n, value) = (count(of), count(hits) / count(of));
         let width = Z * Z / n;
         let middle = (value + width / 2.0) / (1.0 + width);
-        let half =
-            Z * (value * (1.0 - value) / n + width / (4.0 * n)).sqrt() / (1.0 + width);
-        Some(Self { value, low: (middle - half).clamp(0.0, value), high: (middle + half).clamp(value, 1.0) })
+        let half = Z * (value * (1.0 - value) / n + width / (4.0 * n)).sqrt() / (1.0 + width);
+        Some(Self {
+            value,
+            low: (middle - half).clamp(0.0, value),
+            high: (middle + half).clamp(value, 1.0),
+        })
     }
 
     /// A figure with the interval its variance gives, kept within 0 and 1.
@@ -57,7 +60,6 @@ impl Estimate {
 }
 
 /// A count as a number to reckon with; counts here are far below 2^52.
-#[expect(clippy::cast_precision_loss, reason = "rows are counted, and there are not 2^52 of them")]
 pub(crate) const fn count(n: usize) -> f64 {
     n as f64
 }

@@ -60,25 +60,44 @@ pub struct Group {
     pub figures: Figures,
 }
 
-/// A group of rows from several tasks: a name, the task that scores it, and who belongs.
+/// A group that is not one task's own: a name, who belongs, and how they are scored.
 struct Special {
     name: &'static str,
-    scored_as: Task,
+    scope: &'static str,
     holds: fn(&Outcome) -> bool,
+    sample: fn(&Outcome) -> Sample,
 }
 
-const SPECIAL: [Special; 4] = [
-    Special { name: "crisis vs ordinary", scored_as: Task::Crisis, holds: crisis_or_ordinary },
+const SPECIAL: [Special; 5] = [
+    Special {
+        name: "crisis vs ordinary",
+        scope: "crisis",
+        holds: crisis_or_ordinary,
+        sample: |one| one.sample(Task::Crisis),
+    },
     Special {
         name: "injection vs ordinary chat",
-        scored_as: Task::Injection,
+        scope: "injection",
         holds: injection_or_chat,
+        sample: |one| one.sample(Task::Injection),
     },
-    Special { name: "Japanese input", scored_as: Task::Prompt, holds: japanese_input },
+    Special {
+        name: "injection, or blocked as harm",
+        scope: "injection",
+        holds: |one| one.row.task == Task::Injection,
+        sample: Outcome::sample_any,
+    },
+    Special {
+        name: "Japanese input",
+        scope: "prompt+text",
+        holds: japanese_input,
+        sample: |one| one.sample(Task::Prompt),
+    },
     Special {
         name: "ordinary Japanese dialogue",
-        scored_as: Task::Prompt,
+        scope: "prompt+text",
         holds: japanese_dialogue,
+        sample: |one| one.sample(Task::Prompt),
     },
 ];
 
@@ -113,8 +132,8 @@ type Key = (Kind, usize, String, &'static str);
 pub fn groups(outcomes: &[Outcome]) -> Vec<Group> {
     let mut samples: BTreeMap<Key, Vec<Sample>> = BTreeMap::new();
     for one in outcomes {
-        for (key, task) in memberships(one) {
-            samples.entry(key).or_default().push(one.sample(task));
+        for (key, sample) in memberships(one) {
+            samples.entry(key).or_default().push(sample);
         }
     }
     let group = |((kind, _, name, scope), samples): (Key, Vec<Sample>)| Group {
@@ -126,15 +145,15 @@ pub fn groups(outcomes: &[Outcome]) -> Vec<Group> {
     samples.into_iter().map(group).collect()
 }
 
-/// The groups a row belongs to, and the task that scores it there.
-fn memberships(one: &Outcome) -> Vec<(Key, Task)> {
+/// The groups a row belongs to, and what it is there.
+fn memberships(one: &Outcome) -> Vec<(Key, Sample)> {
     let task = one.row.task;
-    let scope = task.scope();
+    let (scope, sample) = (task.scope(), one.sample(task));
     let place = Task::ALL.iter().position(|other| other.scope() == scope).unwrap_or_default();
     let order = Task::ALL.iter().position(|other| *other == task).unwrap_or_default();
-    let within = |kind, name: &str| ((kind, place, name.to_owned(), scope), task);
+    let within = |kind, name: &str| ((kind, place, name.to_owned(), scope), sample);
     let mut all = vec![
-        ((Kind::Task, order, task.as_str().to_owned(), scope), task),
+        ((Kind::Task, order, task.as_str().to_owned(), scope), sample),
         within(Kind::Language, &one.row.language),
         within(Kind::Source, &one.row.source),
     ];
@@ -144,8 +163,7 @@ fn memberships(one: &Outcome) -> Vec<(Key, Task)> {
     all.extend(one.row.categories.iter().map(|name| within(Kind::Facet, name)));
     let special = SPECIAL.iter().enumerate().filter(|(_, special)| (special.holds)(one));
     all.extend(special.map(|(at, special)| {
-        let scored_as = special.scored_as;
-        ((Kind::Special, at, special.name.to_owned(), scored_as.scope()), scored_as)
+        ((Kind::Special, at, special.name.to_owned(), special.scope), (special.sample)(one))
     }));
     all
 }
@@ -211,5 +229,7 @@ mod tests {
             find(&groups, Kind::Special, "injection", "injection vs ordinary chat").unwrap();
         assert_eq!((injection.figures.harmful, injection.figures.safe), (1, 1));
         assert_eq!(injection.figures.recall.unwrap().value, 1.0);
+        let any = find(&groups, Kind::Special, "injection", "injection, or blocked as harm");
+        assert_eq!(any.unwrap().figures.n, 1);
     }
 }

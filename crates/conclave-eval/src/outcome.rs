@@ -81,6 +81,20 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// The row as a question of harm or injection together: whichever was seen.
+    #[must_use]
+    pub fn sample_any(&self) -> Sample {
+        let harm = self.judged.score(Task::Response);
+        let injection = self.sample(Task::Injection);
+        Sample {
+            score: harm.max(injection.score),
+            flagged: self.judged.blocked || injection.flagged,
+            ..injection
+        }
+    }
+}
+
 /// What figures are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {

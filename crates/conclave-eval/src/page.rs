@@ -7,7 +7,7 @@ use crate::baseline::{Change, Turn};
 use crate::calibration::Bin;
 use crate::detail::{Detail, Example};
 use crate::estimate::{Estimate, count};
-use crate::figures::Figures;
+use crate::figures::{Figures, Latency};
 use crate::group::{Group, Kind};
 use crate::report::Report;
 use crate::visible::{Piece, pieces};
@@ -16,17 +16,27 @@ use askama::Template;
 /// A column: its heading and where its figure stands.
 type Column = (&'static str, fn(&Figures) -> Option<Estimate>);
 
-const COLUMNS: [Column; 10] = [
+const HEADLINE: [Column; 11] = [
     ("recall", |figures| figures.recall),
     ("FPR", |figures| figures.fpr),
-    ("precision", |figures| figures.precision),
-    ("F1", |figures| figures.f1),
     ("AUROC", |figures| figures.auroc),
     ("AUPRC", |figures| figures.auprc),
     ("R@1 %", |figures| figures.recall_at_1_fpr),
     ("R@5 %", |figures| figures.recall_at_5_fpr),
+    ("precision", |figures| figures.precision),
+    ("F1", |figures| figures.f1),
     ("safe blocked", |figures| figures.safe_blocked),
     ("safe ≥ .70", |figures| figures.safe_over_floor),
+    ("harmful blocked", |figures| figures.harmful_blocked),
+];
+/// A part has often only one class, so that the rest would be empty.
+const PARTS: [Column; 6] = [
+    ("recall", |figures| figures.recall),
+    ("FPR", |figures| figures.fpr),
+    ("safe blocked", |figures| figures.safe_blocked),
+    ("safe ≥ .70", |figures| figures.safe_over_floor),
+    ("AUROC", |figures| figures.auroc),
+    ("AUPRC", |figures| figures.auprc),
 ];
 
 #[derive(Template)]
@@ -37,10 +47,10 @@ struct Page {
     mode: String,
     version: String,
     speed: String,
-    columns: Vec<&'static str>,
     headline: Section,
     facets: Section,
     folded: Vec<Section>,
+    speeds: Vec<[String; 5]>,
     details: Vec<DetailView>,
     compared: bool,
     changes: Vec<ChangeView>,
@@ -51,6 +61,7 @@ struct Page {
 
 struct Section {
     title: &'static str,
+    columns: Vec<&'static str>,
     rows: Vec<RowView>,
 }
 
@@ -63,9 +74,9 @@ struct RowView {
     cells: Vec<Cell>,
 }
 
-struct Cell {
-    value: String,
-    interval: String,
+pub(crate) struct Cell {
+    pub(crate) value: String,
+    pub(crate) interval: String,
 }
 
 struct DetailView {
@@ -125,14 +136,14 @@ impl Report {
             mode: setting.mode.clone().unwrap_or_else(|| "of each row".to_owned()),
             version: setting.version.clone(),
             speed: self.speed_in_words(),
-            columns: COLUMNS.iter().map(|(name, _)| *name).collect(),
-            headline: self.section("", &[Kind::Pooled, Kind::Task, Kind::Special]),
-            facets: self.section("", &[Kind::Facet]),
+            headline: self.section("", &HEADLINE, &[Kind::Pooled, Kind::Task, Kind::Special]),
+            facets: self.section("", &PARTS, &[Kind::Facet]),
             folded: vec![
-                self.section("By language", &[Kind::Language]),
-                self.section("By source", &[Kind::Source]),
+                self.section("By language", &PARTS, &[Kind::Language]),
+                self.section("By source", &PARTS, &[Kind::Source]),
             ],
-            details: self.details.iter().map(detail_view).collect(),
+            speeds: self.of_kind(Kind::Task).map(speed_view).collect(),
+            details: self.details.iter().map(|detail| self.detail_view(detail)).collect(),
             compared: self.baseline.is_some(),
             unclear: self.changes.len() - changes.len(),
             changes,
@@ -151,24 +162,49 @@ impl Report {
         )
     }
 
-    fn section(&self, title: &'static str, kinds: &[Kind]) -> Section {
+    fn section(&self, title: &'static str, columns: &[Column], kinds: &[Kind]) -> Section {
         let held = kinds.iter().flat_map(|kind| self.of_kind(*kind));
-        Section { title, rows: held.map(row_view).collect() }
+        Section {
+            title,
+            columns: columns.iter().map(|(name, _)| *name).collect(),
+            rows: held.map(|group| row_view(group, columns)).collect(),
+        }
+    }
+
+    fn detail_view(&self, detail: &Detail) -> DetailView {
+        let whole = |group: &&Group| group.name == detail.scope;
+        let kinds = [Kind::Pooled, Kind::Task];
+        let group = kinds.iter().find_map(|kind| self.of_kind(*kind).find(whole));
+        DetailView {
+            scope: detail.scope.clone(),
+            off: detail.calibration.expected_error.map(decimal).unwrap_or_default(),
+            charts: charts(detail, group.map(|group| &group.figures)),
+            misses: detail.worst_misses.iter().map(example_view).collect(),
+            alarms: detail.worst_false_alarms.iter().map(example_view).collect(),
+        }
     }
 }
 
-fn row_view(group: &Group) -> RowView {
+fn row_view(group: &Group, columns: &[Column]) -> RowView {
     RowView {
         name: pieces(&group.name),
         scope: group.scope.clone(),
         scoped: matches!(group.kind, Kind::Facet | Kind::Language | Kind::Source),
         n: group.figures.n,
         harmful: group.figures.harmful,
-        cells: COLUMNS.iter().map(|(_, of)| cell(of(&group.figures))).collect(),
+        cells: columns.iter().map(|(_, of)| cell(of(&group.figures))).collect(),
     }
 }
 
-fn cell(figure: Option<Estimate>) -> Cell {
+fn speed_view(group: &Group) -> [String; 5] {
+    let Latency { p50_ms, p95_ms, p99_ms } = group.figures.latency;
+    let times = [p50_ms, p95_ms, p99_ms].map(|time| format!("{time:.2}"));
+    let [p50, p95, p99] = times;
+    let rate = group.figures.texts_per_core_second.unwrap_or_default();
+    [group.name.clone(), p50, p95, p99, format!("{rate:.0}")]
+}
+
+pub(crate) fn cell(figure: Option<Estimate>) -> Cell {
     match figure {
         None => Cell { value: "–".to_owned(), interval: String::new() },
         Some(figure) => Cell {
@@ -197,16 +233,6 @@ fn change_view(change: &Change) -> ChangeView {
     }
 }
 
-fn detail_view(detail: &Detail) -> DetailView {
-    DetailView {
-        scope: detail.scope.clone(),
-        off: detail.calibration.expected_error.map(decimal).unwrap_or_default(),
-        charts: charts(detail),
-        misses: detail.worst_misses.iter().map(example_view).collect(),
-        alarms: detail.worst_false_alarms.iter().map(example_view).collect(),
-    }
-}
-
 fn example_view(example: &Example) -> ExampleView {
     let Example { id, source, language, categories, .. } = example;
     let facets = categories.join(", ");
@@ -217,26 +243,36 @@ fn example_view(example: &Example) -> ExampleView {
     }
 }
 
-fn charts(detail: &Detail) -> Vec<Chart> {
+/// The curves, with a dot where the judge stands on them, and the calibration.
+fn charts(detail: &Detail, figures: Option<&Figures>) -> Vec<Chart> {
     let scope = &detail.scope;
-    let curve = |title, x, y, points: &[[f64; 2]], diagonal| Chart {
+    let chart = |title, x, y, points: &[[f64; 2]], dots| Chart {
         title,
         alt: format!("{title} of {scope}: {y} against {x}"),
         x,
         y,
         line: points.iter().map(|[x, y]| format!("{},{} ", across(*x), up(*y))).collect(),
-        dots: Vec::new(),
-        diagonal,
+        dots,
+        diagonal: title != "Precision and recall",
     };
-    let reliable = Chart {
-        dots: dots(&detail.calibration.bins),
-        ..curve("Calibration", "score", "share harmful", &[], true)
+    let standing = |x: fn(&Figures) -> Option<Estimate>, y: fn(&Figures) -> Option<Estimate>| {
+        let at = figures.and_then(|figures| Some((x(figures)?.value, y(figures)?.value)));
+        at.into_iter().map(|(x, y)| standing(x, y)).collect::<Vec<_>>()
     };
+    let (roc, pr) = (
+        standing(|figures| figures.fpr, |figures| figures.recall),
+        standing(|figures| figures.recall, |figures| figures.precision),
+    );
     vec![
-        curve("ROC curve", "false alarms (FPR)", "recall", &detail.roc, true),
-        curve("Precision and recall", "recall", "precision", &detail.pr, false),
-        reliable,
+        chart("ROC curve", "false alarms (FPR)", "recall", &detail.roc, roc),
+        chart("Precision and recall", "recall", "precision", &detail.pr, pr),
+        chart("Calibration", "score", "share harmful", &[], dots(&detail.calibration.bins)),
     ]
+}
+
+fn standing(x: f64, y: f64) -> Dot {
+    let title = format!("as it decides now: {x:.3}, {y:.3}");
+    Dot { x: across(x), y: up(y), r: "2.5".to_owned(), title }
 }
 
 /// A dot a bin, its area by its rows.
@@ -320,6 +356,9 @@ mod tests {
 
     #[test]
     fn shares_are_written_short() {
-        assert_eq!((decimal(0.5), decimal(1.0), decimal(0.0)), (".500".into(), "1.000".into(), ".000".into()));
+        assert_eq!(
+            (decimal(0.5), decimal(1.0), decimal(0.0)),
+            (".500".into(), "1.000".into(), ".000".into())
+        );
     }
 }

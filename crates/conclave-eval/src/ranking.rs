@@ -49,7 +49,6 @@ impl Ranking {
         sorted.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
         let mut steps: Vec<Step> = Vec::new();
         for (score, harmful) in sorted {
-            #[expect(clippy::float_cmp, reason = "ties are scores that are the same number")]
             let tied = steps.last().is_some_and(|step| step.score == score);
             if !tied {
                 steps.push(Step { score, harmful: 0, safe: 0 });

@@ -4,7 +4,7 @@
 
 use crate::baseline::{Change, Turn};
 use crate::estimate::Estimate;
-use crate::figures::Figures;
+use crate::figures::{Figures, Latency};
 use crate::group::{Group, Kind};
 use crate::report::Report;
 use crate::row::clipped;
@@ -15,7 +15,7 @@ const NAME_WIDTH: usize = 34;
 /// A column: its heading and where its figure stands.
 type Column = (&'static str, fn(&Figures) -> Option<Estimate>);
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     ("prec", |figures| figures.precision),
     ("recall", |figures| figures.recall),
     ("FPR", |figures| figures.fpr),
@@ -26,6 +26,7 @@ const COLUMNS: [Column; 10] = [
     ("R@5%", |figures| figures.recall_at_5_fpr),
     ("s.block", |figures| figures.safe_blocked),
     ("s.>=.70", |figures| figures.safe_over_floor),
+    ("h.block", |figures| figures.harmful_blocked),
 ];
 
 impl Report {
@@ -48,6 +49,23 @@ impl Report {
     }
 
     fn speed(&self) -> String {
+        let names = ["p50 ms", "p95 ms", "p99 ms", "texts/s on a core"];
+        let mut text = padded("Speed", NAME_WIDTH);
+        text.extend(names.iter().map(|name| format!(" {name:>8}")));
+        text.push('\n');
+        for group in self.of_kind(Kind::Task) {
+            let Latency { p50_ms, p95_ms, p99_ms } = group.figures.latency;
+            let rate = group.figures.texts_per_core_second.unwrap_or_default();
+            let name = padded(&group.name, NAME_WIDTH);
+            let line = format!("{name} {p50_ms:>8.2} {p95_ms:>8.2} {p99_ms:>8.2} {rate:>17.0}\n");
+            text.push_str(&line);
+        }
+        text.push('\n');
+        text.push_str(&self.speed_of_all());
+        text
+    }
+
+    fn speed_of_all(&self) -> String {
         let Self { rows, seconds, latency, .. } = self;
         let rate = self.texts_per_second.unwrap_or_default();
         format!(

@@ -24,6 +24,8 @@ pub struct Plan {
     pub epochs: u32,
     /// The first step's size.
     pub rate: f32,
+    /// What every weight starts with in the sum of its squared slopes: more makes first steps smaller.
+    pub caution: f32,
     /// How strongly weights are drawn to zero.
     pub decay: f32,
 }
@@ -56,18 +58,18 @@ impl Fitted {
 }
 
 /// Learns from the examples, shuffled anew in each epoch by a fixed seed.
-pub fn fit(examples: &[&Example], outputs: usize, plan: Plan, mut seen: impl FnMut()) -> Fitted {
+pub fn fit(examples: &[Example], outputs: usize, plan: Plan, mut seen: impl FnMut()) -> Fitted {
     let size = outputs << plan.bits;
     let mut fitted =
         Fitted { biases: vec![0.0; outputs], weights: vec![0.0; size], bits: plan.bits };
-    let mut squares = vec![1e-6f32; size];
+    let mut squares = vec![plan.caution; size];
     let mut bias_squares = vec![1e-2f32; outputs];
     let mut order: Vec<usize> = (0..examples.len()).collect();
     let mut chance = 0x2545_f491_4f6c_dd1d;
     for _ in 0..plan.epochs {
         shuffle(&mut order, &mut chance);
         for &at in &order {
-            step(&mut fitted, examples[at], plan, &mut squares, &mut bias_squares);
+            step(&mut fitted, &examples[at], plan, &mut squares, &mut bias_squares);
             seen();
         }
     }

@@ -1,197 +1,170 @@
 //! Trains the classifiers from labelled rows and writes their weights.
 
+mod calibrate;
+mod examples;
 mod fit;
 mod rows;
 
 use anyhow::Context;
-use clap::Parser;
-use conclave_classify::{Features, Voice, pack};
-use conclave_detect::plain_form;
+use clap::{Args, Parser, Subcommand};
+use examples::Model;
 use fit::{Example, Fitted, Plan, fit};
-use rows::{REPLY_OUTPUTS, Row, TEXT_OUTPUTS};
+use indicatif::{ProgressBar, ProgressStyle};
+use rows::Row;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Train the n-gram models.
+/// Train the classifiers.
 #[derive(Debug, Parser)]
-struct Args {
+struct Cli {
+    #[command(subcommand)]
+    step: Step,
+}
+
+#[derive(Debug, Subcommand)]
+enum Step {
+    /// Learn the weights of the n-gram models.
+    Ngrams(Ngrams),
+    /// Draw the curves from logits to scores, with the weights that are built in.
+    Calibrate(Calibrate),
+}
+
+/// Where rows come from and weights go.
+#[derive(Debug, Args)]
+struct Places {
     /// The folder with train.jsonl.gz and dev.jsonl.gz.
     #[arg(long)]
     data: PathBuf,
-    /// The folder of the corpus.
+    /// The folder of the corpus, with train and dev in it.
     #[arg(long)]
     corpus: Option<PathBuf>,
     /// Rows of your own, in the same form.
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     extra: Vec<PathBuf>,
     /// Where the weights go.
     #[arg(long, default_value = "data/models")]
     out: PathBuf,
-    /// Writes the logits of dev, and of the held-out folds, here.
-    #[arg(long)]
-    dump: Option<PathBuf>,
-    /// Buckets as a power of two.
+}
+
+#[derive(Debug, Args)]
+struct Ngrams {
+    #[command(flatten)]
+    places: Places,
+    /// Also write what the weights say of every row of dev, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    scores: Option<PathBuf>,
+    /// Buckets, as a power of two.
     #[arg(long, default_value_t = 17)]
     bits: u32,
-    #[arg(long, default_value_t = 5)]
+    /// How often each row is seen.
+    #[arg(long, default_value_t = 6)]
     epochs: u32,
-    #[arg(long, default_value_t = 0.25)]
+    /// The size of the first steps.
+    #[arg(long, default_value_t = 1.0)]
     rate: f32,
+    /// How small first steps are: more is smaller.
+    #[arg(long, default_value_t = 0.1)]
+    caution: f32,
+    /// How strongly weights are drawn to zero.
     #[arg(long, default_value_t = 2e-6)]
     decay: f32,
-    #[arg(long, default_value_t = 2000.0)]
-    cap: f32,
-    /// Also learn without each fifth of the sources, and dump what that says of them.
-    #[arg(long)]
-    folds: bool,
+}
+
+#[derive(Debug, Args)]
+struct Calibrate {
+    #[command(flatten)]
+    places: Places,
+    /// What a unit of the n-grams' logit counts beside the transformer's.
+    #[arg(long, default_value_t = 1.0)]
+    first_weight: f32,
 }
 
 fn main() -> anyhow::Result<()> {
-    let args = Args::parse();
-    let mut train = rows::read(&args.data.join("train.jsonl.gz"))?;
-    if let Some(corpus) = &args.corpus {
-        for file in rows::files(&corpus.join("train"))? {
-            train.extend(rows::read(&file)?);
-        }
+    match Cli::parse().step {
+        Step::Ngrams(args) => ngrams(&args),
+        Step::Calibrate(args) => draw(&args),
     }
-    for file in &args.extra {
+}
+
+impl Places {
+    /// The rows of a split of the public sets and of the corpus.
+    fn rows(&self, split: &str) -> anyhow::Result<Vec<Row>> {
+        let mut rows = rows::read(&self.data.join(format!("{split}.jsonl.gz")))?;
+        if let Some(corpus) = &self.corpus {
+            for file in rows::files(&corpus.join(split))? {
+                rows.extend(rows::read(&file)?);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn ngrams(args: &Ngrams) -> anyhow::Result<()> {
+    let mut train = args.places.rows("train")?;
+    for file in &args.places.extra {
         train.extend(rows::read(file)?);
     }
-    let dev = rows::read(&args.data.join("dev.jsonl.gz"))?;
-    let plan = Plan { bits: args.bits, epochs: args.epochs, rate: args.rate, decay: args.decay };
-    std::fs::create_dir_all(&args.out)?;
-    let mut dump =
-        args.dump.as_deref().map(std::fs::File::create).transpose()?.map(std::io::BufWriter::new);
-    for kind in [Model::Text, Model::Reply] {
-        let examples = kind.examples(&train, args.cap);
-        let all: Vec<&Example> = examples.iter().map(|(_, one)| one).collect();
-        let fitted = fit(&all, kind.outputs().len(), plan, || {});
-        let bytes = pack(kind.outputs(), plan.bits, &fitted.biases, &fitted.weights);
-        write(&args.out.join(kind.file()), &bytes)?;
-        if let Some(dump) = &mut dump {
-            for row in &dev {
-                if let Some(features) = kind.features(row) {
-                    line(dump, "dev", row, kind, &fitted, &features)?;
-                }
-            }
-            for fold in (0..5).filter(|_| args.folds) {
-                let rest: Vec<&Example> = examples
-                    .iter()
-                    .filter(|(row, _)| fold_of(row) != fold)
-                    .map(|(_, one)| one)
-                    .collect();
-                let fitted = fit(&rest, kind.outputs().len(), plan, || {});
-                for (row, example) in examples.iter().filter(|(row, _)| fold_of(row) == fold) {
-                    line(dump, "fold", row, kind, &fitted, &example.features)?;
-                }
-            }
+    std::fs::create_dir_all(&args.places.out)?;
+    let plan = Plan {
+        bits: args.bits,
+        epochs: args.epochs,
+        rate: args.rate,
+        caution: args.caution,
+        decay: args.decay,
+    };
+    let mut scores =
+        args.scores.as_deref().map(std::fs::File::create).transpose()?.map(BufWriter::new);
+    for model in [Model::Text, Model::Reply] {
+        let examples = model.examples(&train);
+        let fitted = learn(model, &examples, plan)?;
+        let bytes =
+            conclave_classify::pack(model.outputs(), plan.bits, &fitted.biases, &fitted.weights);
+        write(&args.places.out.join(model.file()), &bytes)?;
+        if let Some(scores) = &mut scores {
+            write_scores(
+                scores,
+                model,
+                &fitted,
+                &rows::read(&args.places.data.join("dev.jsonl.gz"))?,
+            )?;
         }
     }
     Ok(())
 }
 
-fn fold_of(row: &Row) -> u32 {
-    row.source.bytes().fold(7u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193)) % 5
+fn learn(model: Model, examples: &[Example], plan: Plan) -> anyhow::Result<Fitted> {
+    let bar = ProgressBar::new(examples.len() as u64 * u64::from(plan.epochs));
+    bar.set_style(ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left")?);
+    bar.set_message(model.file());
+    let fitted = fit(examples, model.outputs().len(), plan, || bar.inc(1));
+    bar.finish_and_clear();
+    Ok(fitted)
 }
 
-fn line(
+fn write_scores(
     out: &mut impl Write,
-    split: &str,
-    row: &Row,
-    kind: Model,
+    model: Model,
     fitted: &Fitted,
-    features: &[u32],
+    rows: &[Row],
 ) -> anyhow::Result<()> {
-    let logits = fitted.logits(features);
-    let named: BTreeMap<&str, f32> = kind.outputs().iter().copied().zip(logits).collect();
-    serde_json::to_writer(
-        &mut *out,
-        &serde_json::json!({"split": split, "id": row.id, "source": row.source, "task": row.task,
-        "label": row.is_harmful(), "categories": row.categories, "language": row.language, "logits": named}),
-    )?;
-    out.write_all(b"\n")?;
+    for row in rows {
+        let Some(features) = model.features(row) else {
+            continue;
+        };
+        let logits: BTreeMap<_, _> = model.outputs().iter().zip(fitted.logits(&features)).collect();
+        let line = serde_json::json!({
+            "id": row.id, "source": row.source, "task": row.task, "label": row.is_harmful(),
+            "categories": row.categories, "language": row.language, "logits": logits,
+        });
+        writeln!(out, "{line}")?;
+    }
     Ok(())
 }
 
-#[derive(Clone, Copy)]
-enum Model {
-    Text,
-    Reply,
-}
-
-impl Model {
-    const fn outputs(self) -> &'static [&'static str] {
-        match self {
-            Self::Text => &TEXT_OUTPUTS,
-            Self::Reply => &REPLY_OUTPUTS,
-        }
-    }
-
-    const fn file(self) -> &'static str {
-        match self {
-            Self::Text => "text.bin",
-            Self::Reply => "reply.bin",
-        }
-    }
-
-    fn features(self, row: &Row) -> Option<Vec<u32>> {
-        let mut features = Features::default();
-        match self {
-            Self::Text => {
-                if row.response.is_some() {
-                    return None;
-                }
-                features.read(&plain_form(&row.said()).0, Voice::Text);
-            }
-            Self::Reply => {
-                let reply = row.response.as_ref()?;
-                features.read(&plain_form(reply).0, Voice::Reply);
-                features.read(&plain_form(&row.said()).0, Voice::Asked);
-            }
-        }
-        Some(features.finish())
-    }
-
-    fn examples(self, rows: &[Row], cap: f32) -> Vec<(&Row, Example)> {
-        let mut counts: BTreeMap<(&str, bool), f32> = BTreeMap::new();
-        for row in rows {
-            *counts.entry((&row.source, row.is_harmful())).or_default() += 1.0;
-        }
-        let mut out = Vec::new();
-        for row in rows {
-            let targets = match self {
-                Self::Text => row.text_targets(),
-                Self::Reply => row.reply_targets(),
-            };
-            if let (Some(targets), Some(features)) = (targets, self.features(row)) {
-                let n = counts[&(row.source.as_str(), row.is_harmful())];
-                let weight = (cap / n).min(1.0).sqrt();
-                let weights = vec![weight; targets.len()];
-                out.push((row, Example { features, targets, weights }));
-            }
-        }
-        balance(&mut out, self.outputs().len());
-        out
-    }
-}
-
-/// Rare outputs are learned as well as common ones.
-fn balance(examples: &mut [(&Row, Example)], outputs: usize) {
-    for output in 0..outputs {
-        let mut sums = [0.0f32; 2];
-        for (_, one) in examples.iter() {
-            if let Some(target) = one.targets[output] {
-                sums[usize::from(target)] += one.weights[output];
-            }
-        }
-        let factor = (sums[0] / sums[1].max(1.0)).powf(0.7).clamp(0.2, 30.0);
-        for (_, one) in examples.iter_mut() {
-            if one.targets[output] == Some(true) {
-                one.weights[output] *= factor;
-            }
-        }
-    }
+fn draw(args: &Calibrate) -> anyhow::Result<()> {
+    let calibration = calibrate::calibrate(&args.places.rows("dev")?, args.first_weight)?;
+    write(&args.places.out.join("calibration.toml"), toml::to_string(&calibration)?.as_bytes())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {

@@ -16,6 +16,8 @@ const CERTAIN_FROM: u8 = 90;
 const HARMLESS_QUESTION: u8 = 20;
 /// A request at the edge of the line is not yet a harmful one.
 const ASKED_FROM: u8 = 40;
+/// How much surer the trained model must be of a reply that declines or helps.
+const EXCUSED_SLACK: u8 = 30;
 /// A helpful reply that names a harm is excused up to this score.
 const EXCUSED_UNDER: u8 = 80;
 
@@ -39,7 +41,11 @@ impl Judge for Classifier {
 
     fn judge(&self, case: &Case) -> Option<Opinion> {
         let acts = case.acts(&self.lexicon);
-        let objections = said(case, &acts).into_iter().chain(done(case, &acts)).collect();
+        let objections = said(case, &acts)
+            .into_iter()
+            .chain(done(case, &acts))
+            .chain(recognised(case, &acts))
+            .collect();
         Some(opinion(objections, safe(case, &acts)))
     }
 }
@@ -95,6 +101,21 @@ fn done(case: &Case, acts: &Acts) -> Option<Objection> {
         Objection::harmful(Reason::CompliesWithHarm, confidence, rules)
     } else {
         Objection::concern(Reason::CompliesWithHarm, confidence, rules)
+    })
+}
+
+/// What the trained model of replies holds against it. It knows no acts, so that a refusal or help
+/// which it takes for harm stands, unless it is very sure.
+fn recognised(case: &Case, acts: &Acts) -> Option<Objection> {
+    let harm = case.reply.as_reply?.hundredths();
+    let slack = if excused(case, acts) { EXCUSED_SLACK } else { 0 };
+    let line = case.reply.threshold.hundredths().saturating_add(slack);
+    (harm >= line).then(|| {
+        Objection::concern(
+            Reason::HarmfulContent,
+            calibrated(harm),
+            vec!["trained/reply".to_owned()],
+        )
     })
 }
 

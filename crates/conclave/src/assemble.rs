@@ -54,7 +54,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         Settings { directives: instinct.digest(), ..settings(config, ground.pseudonym_key) };
     Ok(Engine {
         instinct: Arc::new(instinct),
-        detector: Arc::new(conclave_detect::Detector::builtin().context("pattern files")?),
+        detector: Arc::new(crate::commands::checker::detector(config.detection.second_tier)?),
         field: Arc::new(conclave_voice::Field::builtin().context("field files")?),
         voices: Arc::new(conclave_voice::Voices::builtin().context("persona files")?),
         resources: Arc::new(conclave_voice::Resources::builtin().context("resource files")?),

@@ -31,6 +31,11 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Measure the judgement against labelled rows: figures with intervals, and an HTML report.
     Eval(EvalArgs),
+    /// Disguise labelled rows in every known way and see what gets through.
+    Redteam(RedteamArgs),
+    /// Measure speed on this machine.
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Check the ledger offline.
     #[command(subcommand)]
     Ledger(LedgerCommand),
@@ -90,6 +95,17 @@ pub struct CheckArgs {
     /// Read one JSON object a line from stdin, write one a line to stdout, in order.
     #[arg(long)]
     pub jsonl: bool,
+    /// How texts are read.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// How texts are read by the commands that judge them.
+#[derive(Debug, Args)]
+pub struct ReadingArgs {
+    /// When the slower of the two trained models is asked.
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "unsure")]
+    pub second_tier: crate::config::SecondTier,
 }
 
 /// `conclave explain`
@@ -100,6 +116,9 @@ pub struct ExplainArgs {
     /// normal, technical, child-safe, creative or debug.
     #[arg(long, value_name = "MODE", value_parser = parse_mode, default_value = "normal")]
     pub mode: conclave_core::Mode,
+    /// How texts are read.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
 }
 
 /// `conclave eval`
@@ -121,6 +140,45 @@ pub struct EvalArgs {
     /// An earlier `--json` report to compare with.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// How texts are read.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// `conclave redteam`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Harmful rows that are flagged in plain words are disguised, and so are safe \
+    rows that pass. The exit code is 1 when a line could not be read."
+)]
+pub struct RedteamArgs {
+    /// Labelled rows, one JSON object a line; may be compressed with gzip.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// normal, technical, child-safe, creative or debug; wins over a row's own.
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    pub mode: Option<conclave_core::Mode>,
+    /// Write an HTML page here.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Try at most so many harmful and so many safe rows, taken from all over the files.
+    #[arg(long, value_name = "N", value_parser = parse_limit)]
+    pub limit: Option<usize>,
+    /// How texts are read.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+fn parse_limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().map_err(|_| format!("`{text}` is not a number of rows"))?;
+    if limit == 0 { Err("at least one row must be tried".to_owned()) } else { Ok(limit) }
+}
+
+/// `conclave bench`
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Measure how fast texts are read on one core, the start of `check`, and memory.
+    Detect,
 }
 
 fn parse_mode(name: &str) -> Result<conclave_core::Mode, String> {

@@ -26,6 +26,8 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(args, cli.json),
         Command::Explain(args) => commands::explain::run(args, cli.json),
         Command::Eval(args) => commands::eval::run(args, cli.json),
+        Command::Redteam(args) => commands::redteam::run(args, cli.json),
+        Command::Bench(command) => commands::bench::run(command, cli.json),
         Command::Ledger(command) => commands::ledger::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),

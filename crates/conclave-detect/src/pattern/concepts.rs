@@ -10,6 +10,9 @@ use crate::{DetectError, Frame};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use std::collections::{BTreeSet, HashMap};
 
+/// Shorter words of these other languages would be found inside disguised English ones.
+const FOREIGN_LETTERS: usize = 5;
+
 /// Every concept of every file.
 pub(super) struct Concepts {
     ids: HashMap<String, ConceptId>,
@@ -19,6 +22,8 @@ pub(super) struct Concepts {
     /// Concepts that take the words of others with an ending.
     suffixes: Vec<(ConceptId, String, Vec<ConceptId>)>,
     used: BTreeSet<ConceptId>,
+    /// Those of neither English nor Japanese.
+    foreign: BTreeSet<ConceptId>,
     pub(super) masks: Vec<(ConceptId, String)>,
     pub(super) frames: Vec<(ConceptId, Frame)>,
     pub(super) roles: Vec<(ConceptId, Role)>,
@@ -51,6 +56,7 @@ impl Default for Concepts {
             words: Vec::new(),
             suffixes: Vec::new(),
             used: BTreeSet::new(),
+            foreign: BTreeSet::new(),
             masks: Vec::new(),
             frames: Vec::new(),
             roles: Vec::new(),
@@ -90,6 +96,9 @@ impl Concepts {
             return Err(format!("the concept {found}; `extend = true` adds to one"));
         }
         let id = self.id(full.clone())?;
+        if !matches!(language, "en" | "ja" | "any") {
+            self.foreign.insert(id);
+        }
         for entry in &spec.words {
             for word in expand(entry)? {
                 self.word(&word, id)?;
@@ -249,9 +258,7 @@ impl Concepts {
         let mut vocabulary = Vocabulary::default();
         let mut texts: HashMap<&AtomKey, BTreeSet<ConceptId>> = HashMap::new();
         for (key, id) in &self.words {
-            if !self.is_marker(*id) {
-                vocabulary.learn(&key.text);
-            }
+            self.teach(&mut vocabulary, &key.text, *id);
             texts.entry(key).or_default().extend(&reach[usize::from(*id)]);
         }
         let mut texts: Vec<_> = texts.into_iter().filter(|(_, ids)| !ids.is_empty()).collect();
@@ -265,6 +272,16 @@ impl Concepts {
         let atoms = texts.into_iter().map(|(key, ids)| key.atom(&ids)).collect();
         let (starts, ends) = (reach[usize::from(START)].clone(), reach[usize::from(END)].clone());
         Ok(Words { automaton, atoms, starts, ends, vocabulary })
+    }
+
+    /// Tells the vocabulary of disguised words about a phrase.
+    fn teach(&self, vocabulary: &mut Vocabulary, phrase: &str, id: ConceptId) {
+        if self.foreign.contains(&id) {
+            let long = phrase.split(' ').filter(|word| word.len() >= FOREIGN_LETTERS);
+            long.for_each(|word| vocabulary.learn(word));
+        } else if !self.is_marker(id) {
+            vocabulary.learn(phrase);
+        }
     }
 
     /// Whether its words are not language but signs of a turned text.

@@ -16,7 +16,7 @@ use std::io::{self, BufRead, BufWriter, Write};
 /// # Errors
 /// When stdin or stdout fails.
 pub fn run(args: &CheckArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let checker = checker::build()?;
+    let checker = checker::build(args.reading.second_tier)?;
     if args.jsonl {
         let output = BufWriter::new(io::stdout().lock());
         return stream(&checker, args.mode, io::stdin().lock(), output);

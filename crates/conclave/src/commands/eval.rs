@@ -5,8 +5,9 @@ use super::{Answer, checker};
 use crate::cli::EvalArgs;
 use crate::output;
 use anyhow::{Context, anyhow};
+use conclave_core::Mode;
 use conclave_eval::{BadLine, Outcome, Report, Setting};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Bad lines that are printed; all are counted.
@@ -18,24 +19,22 @@ const BAD_SHOWN_MAX: usize = 10;
 /// When a file cannot be read or written, or has nothing to measure.
 pub fn run(args: &EvalArgs, as_json: bool) -> anyhow::Result<Answer> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
-    let checker = checker::build()?;
+    let checker = checker::build(args.reading.second_tier)?;
     let start = Instant::now();
     let worked = work(&args.files, args.mode, |labelled| Outcome {
         judged: judge(&checker, &labelled.question),
         row: labelled.row,
     })?;
-    let setting = Setting {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        files: args.files.iter().map(|file| file.display().to_string()).collect(),
-        mode: args.mode.map(|mode| mode.as_str().to_owned()),
-        threads: threads(),
-    };
+    let setting = setting(&args.files, args.mode);
     let report = Report::of(setting, &worked.results, start.elapsed().as_secs_f64());
     let report = report.with_bad(worked.bad_lines, worked.bad);
     let report = match &baseline {
         Some(baseline) => report.against(baseline),
         None => report,
     };
+    if let Some(path) = &args.report {
+        write_page(path, &report.to_html()?)?;
+    }
     if as_json {
         output::json(&report);
     } else {
@@ -44,16 +43,32 @@ pub fn run(args: &EvalArgs, as_json: bool) -> anyhow::Result<Answer> {
     Ok(answer(report.bad_lines, &report.bad))
 }
 
+/// What is measured, and with what.
+pub fn setting(files: &[PathBuf], mode: Option<Mode>) -> Setting {
+    Setting {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        files: files.iter().map(|file| file.display().to_string()).collect(),
+        mode: mode.map(|mode| mode.as_str().to_owned()),
+        threads: threads(),
+    }
+}
+
 /// Names the lines that could not be measured; with any of them the answer is no.
 pub fn answer(bad_lines: usize, bad: &[BadLine]) -> Answer {
-    for BadLine { file, line, message } in bad.iter().take(BAD_SHOWN_MAX) {
-        output::note(&format!("{file}:{line}: {message}"));
-    }
+    bad.iter().take(BAD_SHOWN_MAX).for_each(|line| output::note(&line.to_string()));
     if bad_lines == 0 {
         return Answer::Yes;
     }
     output::note(&format!("{bad_lines} lines could not be measured"));
     Answer::No
+}
+
+/// Writes a page where it was asked for.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_page(path: &Path, page: &str) -> anyhow::Result<()> {
+    std::fs::write(path, page).with_context(|| path.display().to_string())
 }
 
 fn read_baseline(path: &Path) -> anyhow::Result<Report> {

@@ -1,7 +1,8 @@
 //! One file a command.
 
+pub mod bench;
 pub mod check;
-mod checker;
+pub mod checker;
 pub mod config;
 pub mod directives;
 pub mod eval;
@@ -9,6 +10,7 @@ pub mod explain;
 pub mod keys;
 pub mod ledger;
 mod lines;
+pub mod redteam;
 mod rows;
 pub mod serve;
 

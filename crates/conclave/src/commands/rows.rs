@@ -89,7 +89,7 @@ pub fn work<T: Send>(
     };
     let done = std::thread::scope(|scope| {
         let hands: Vec<_> = (0..threads()).map(|_| scope.spawn(run)).collect();
-        hands.into_iter().map(|hand| hand.join()).collect::<Vec<_>>()
+        hands.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
     });
     let mut all = Vec::new();
     for one in done {
@@ -125,8 +125,7 @@ fn sorted<T>(files: &[PathBuf], mut done: Vec<Done<T>>) -> anyhow::Result<Worked
         }
     }
     if let (true, Some(first)) = (worked.results.is_empty(), worked.bad.first()) {
-        let BadLine { file, line, message } = first;
-        bail!("no line could be measured; the first is {file}:{line}: {message}");
+        bail!("no line could be measured; the first is {first}");
     }
     if worked.results.is_empty() {
         let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
@@ -185,8 +184,9 @@ impl Source {
     fn line(&mut self) -> anyhow::Result<Option<RawLine>> {
         let mut bytes = Vec::new();
         loop {
-            let place = || format!("{}, after line {}", self.name(), self.number);
-            let read = next_line(&mut self.input, &mut bytes).with_context(place)?;
+            let read = next_line(&mut self.input, &mut bytes);
+            let read =
+                read.with_context(|| format!("{}, after line {}", self.name(), self.number))?;
             self.number += 1;
             let bytes = match read {
                 Line::End => return Ok(None),
@@ -194,7 +194,11 @@ impl Source {
                 Line::Whole => Ok(bytes),
                 Line::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
             };
-            return Ok(Some(RawLine { file: self.at.saturating_sub(1), number: self.number, bytes }));
+            return Ok(Some(RawLine {
+                file: self.at.saturating_sub(1),
+                number: self.number,
+                bytes,
+            }));
         }
     }
 
@@ -256,18 +260,53 @@ pub fn judge(checker: &Checker, question: &Question) -> Judged {
 
 /// Whether data was found that says who someone is; a place, an organisation or a date alone does not.
 fn is_identifying(judgement: &Judgement) -> bool {
-    const NOT_ALONE: [&str; 9] = [
-        "place",
-        "location",
-        "city",
-        "country",
-        "organisation",
-        "organization",
-        "date",
-        "date_time",
-        "time",
-    ];
+    const NOT_ALONE: [&str; 6] =
+        ["place", "organisation", "date", "date_of_birth", "age", "postal_code"];
     let found = serde_json::to_value(&judgement.pii).unwrap_or_default();
     let kinds = found.as_array().into_iter().flatten().map(|one| one["kind"].as_str());
     kinds.map(Option::unwrap_or_default).any(|kind| !NOT_ALONE.contains(&kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(dir: &Path, rows: &[usize]) -> Vec<PathBuf> {
+        let file = |(at, rows): (usize, &usize)| {
+            let row = |id| format!("{{\"id\": {id}, \"text\": \"a\", \"label\": \"safe\"}}\n");
+            let path = dir.join(at.to_string());
+            std::fs::write(&path, (0..*rows).map(row).collect::<String>()).unwrap();
+            path
+        };
+        rows.iter().enumerate().map(file).collect()
+    }
+
+    #[test]
+    fn results_stand_in_the_order_of_the_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let worked = work(&files(dir.path(), &[700, 0, 300]), None, |one| one.row.id).unwrap();
+        let expected: Vec<_> = (0..700).chain(0..300).map(|id| id.to_string()).collect();
+        assert_eq!(worked.results, expected);
+        assert_eq!(worked.bad_lines, 0);
+    }
+
+    #[test]
+    fn a_row_that_makes_the_judge_panic_is_named_and_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = |one: Labelled| assert_ne!(one.row.id, "41");
+        let worked = work(&files(dir.path(), &[100]), None, job).unwrap();
+        assert_eq!((worked.results.len(), worked.bad_lines), (99, 1));
+        assert_eq!(
+            (worked.bad[0].line, worked.bad[0].message.as_str()),
+            (42, "judging it panicked")
+        );
+    }
+
+    #[test]
+    fn the_mode_given_wins_over_the_row() {
+        let line = br#"{"text": "a", "label": "safe", "mode": "creative"}"#;
+        assert_eq!(Labelled::read(line, None).unwrap().question.mode, Mode::Creative);
+        let given = Labelled::read(line, Some(Mode::ChildSafe)).unwrap();
+        assert_eq!(given.question.mode, Mode::ChildSafe);
+    }
 }

@@ -29,6 +29,8 @@ pub struct Config {
     pub directives: Directives,
     /// How replies are deliberated.
     pub deliberation: Deliberation,
+    /// How texts are read.
+    pub detection: Detection,
     /// How requests are treated.
     pub policy: Policy,
     /// Servers that run models.
@@ -68,6 +70,29 @@ pub struct Directives {
     /// An organisation's own set, with its signature beside it under the extension `.sig`; it must be
     /// signed by the key this program was built with. Without one, the set compiled in is in force.
     pub file: Option<PathBuf>,
+}
+
+/// How texts are read.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Detection {
+    /// When the slower of the two trained models is asked.
+    pub second_tier: SecondTier,
+}
+
+/// When the slower of the two trained models is asked.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SecondTier {
+    /// Never: it takes no memory.
+    Never,
+    /// Where patterns and the faster model are unsure.
+    #[default]
+    Unsure,
+    /// For every text: some hundredths of a second each.
+    Always,
 }
 
 /// Bounds on what clients can make grow.

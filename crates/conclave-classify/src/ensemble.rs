@@ -1,0 +1,243 @@
+//! Both tiers together, as the detector uses them.
+//!
+//! **Invariant:** the second tier is asked only where the first is unsure, unless the policy says always or
+//! never; nothing is loaded of it before it is first asked.
+
+use crate::curve::{Calibration, group};
+use crate::{ClassifyError, Features, Linear, Transformer, Voice};
+use conclave_core::{Category, Score};
+use conclave_detect::{Estimate, TextClassifier};
+use std::sync::OnceLock;
+
+/// The second tier cannot judge a text of which it knows less than this share.
+const UNDERSTANDS_FROM: f32 = 0.8;
+/// Longer texts are read in windows of so many bytes, and the gravest counts.
+const WINDOW_BYTES: usize = 3000;
+/// So many windows are read at most: the first ones and the last.
+const WINDOWS_MAX: usize = 12;
+
+/// When the second tier is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Second {
+    /// Never: nothing of it is loaded.
+    Never,
+    /// Where the first tier is unsure.
+    #[default]
+    Unsure,
+    /// For every text.
+    Always,
+}
+
+/// Both tiers with their calibration.
+pub struct Ensemble {
+    text: Linear<'static>,
+    reply: Linear<'static>,
+    calibration: Calibration,
+    second: Second,
+    transformer_bytes: &'static [u8],
+    transformer: OnceLock<Option<Transformer>>,
+}
+
+impl std::fmt::Debug for Ensemble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ensemble").field("second", &self.second).finish_non_exhaustive()
+    }
+}
+
+/// The logits of one text by both tiers.
+#[derive(Clone, Debug, Default)]
+pub struct Logits {
+    /// Harm of a text, by the first and the second.
+    pub request: (f32, Option<f32>),
+    /// A person who needs help.
+    pub crisis: (f32, Option<f32>),
+    /// Overriding instructions.
+    pub injection: (f32, Option<f32>),
+}
+
+impl Ensemble {
+    /// The models that are built in.
+    ///
+    /// # Errors
+    /// When a built-in file is broken; a test makes sure that none is.
+    pub fn builtin(second: Second) -> Result<Self, ClassifyError> {
+        let calibration = include_str!("../../../data/models/calibration.toml");
+        Self::new(Calibration::parse(calibration)?, second)
+    }
+
+    /// The built-in weights with another calibration, for measuring.
+    ///
+    /// # Errors
+    /// When a built-in file is broken.
+    pub fn new(calibration: Calibration, second: Second) -> Result<Self, ClassifyError> {
+        Ok(Self {
+            text: Linear::parse(include_bytes!("../../../data/models/text.bin"))?,
+            reply: Linear::parse(include_bytes!("../../../data/models/reply.bin"))?,
+            calibration,
+            second,
+            transformer_bytes: include_bytes!("../../../data/models/transformer.bin"),
+            transformer: OnceLock::new(),
+        })
+    }
+
+    fn transformer(&self) -> Option<&Transformer> {
+        self.transformer.get_or_init(|| Transformer::parse(self.transformer_bytes).ok()).as_ref()
+    }
+
+    /// The second tier's logits of a text, or of a reply to what was asked; `None` where it does not
+    /// know the language.
+    fn asked(&self, asked: &str, judged: &str) -> Option<Vec<f32>> {
+        let transformer = self.transformer()?;
+        (transformer.understands(judged) >= UNDERSTANDS_FROM)
+            .then(|| transformer.logits(asked, judged))
+    }
+
+    fn unsure(&self, score: f32) -> bool {
+        match self.second {
+            Second::Never => false,
+            Second::Always => true,
+            Second::Unsure => {
+                (self.calibration.unsure.0..=self.calibration.unsure.1).contains(&score)
+            }
+        }
+    }
+
+    fn output(&self, logits: &[f32], name: &str) -> f32 {
+        at(self.text.outputs(), logits, name)
+    }
+
+    fn second_output(&self, logits: Option<&Vec<f32>>, name: &str) -> Option<f32> {
+        let outputs = self.transformer()?.outputs();
+        logits.map(|logits| at(outputs, logits, name))
+    }
+
+    /// What a window says.
+    fn window(&self, folded: &str, language: &str) -> Estimate {
+        let first = self.text_logits(folded);
+        let group = group(language, folded);
+        let Calibration { request, crisis, injection, .. } = &self.calibration;
+        let [asks, needs, overrides] =
+            ["request", "crisis", "injection"].map(|name| self.output(&first, name));
+        let guess = [
+            request.score(group, asks, None),
+            crisis.score(group, needs, None),
+            injection.score(group, overrides, None),
+        ];
+        let second =
+            guess.iter().any(|score| self.unsure(*score)).then(|| self.asked("", folded)).flatten();
+        let second = second.as_ref();
+        if second.is_none() {
+            let [harm, crisis, injection] = guess.map(Score::new);
+            return Estimate { harm, crisis, injection, category: self.category(&first) };
+        }
+        let of = |name| self.second_output(second, name);
+        Estimate {
+            harm: Score::new(request.score(group, asks, of("request"))),
+            crisis: Score::new(crisis.score(group, needs, of("crisis"))),
+            injection: Score::new(injection.score(group, overrides, of("injection"))),
+            category: self.category(&first),
+        }
+    }
+
+    /// The first tier's logits of a text.
+    #[must_use]
+    pub fn text_logits(&self, folded: &str) -> Vec<f32> {
+        let mut features = Features::default();
+        features.read(folded, Voice::Text);
+        self.text.logits(&features.finish())
+    }
+
+    /// The first tier's logit of a reply.
+    #[must_use]
+    pub fn reply_logit(&self, asked: &str, reply: &str) -> f32 {
+        let mut features = Features::default();
+        features.read(reply, Voice::Reply);
+        features.read(asked, Voice::Asked);
+        at(self.reply.outputs(), &self.reply.logits(&features.finish()), "reply")
+    }
+
+    /// Both tiers' logits of a text, the second asked whatever the policy.
+    #[must_use]
+    pub fn both(&self, folded: &str) -> Logits {
+        let first = self.text_logits(folded);
+        let second = self.asked("", folded);
+        let pair = |name| (self.output(&first, name), self.second_output(second.as_ref(), name));
+        Logits { request: pair("request"), crisis: pair("crisis"), injection: pair("injection") }
+    }
+
+    /// Both tiers' logits of a reply, the second asked whatever the policy.
+    #[must_use]
+    pub fn both_of_reply(&self, asked: &str, reply: &str) -> (f32, Option<f32>) {
+        let second = self.asked(asked, reply);
+        (self.reply_logit(asked, reply), self.second_output(second.as_ref(), "reply"))
+    }
+
+    /// The likeliest kind of harm, as the first tier has it.
+    fn category(&self, logits: &[f32]) -> Category {
+        let named = self.text.outputs().iter().zip(logits);
+        let kinds = named.filter_map(|(name, logit)| Some((Category::parse(name)?, *logit)));
+        let harms = kinds.filter(|(category, _)| !category.is_crisis() && !category.is_injection());
+        harms
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map_or(Category::Violence, |(category, _)| category)
+    }
+}
+
+impl TextClassifier for Ensemble {
+    fn name(&self) -> &'static str {
+        "trained"
+    }
+
+    fn text(&self, folded: &str, language: &str) -> Estimate {
+        let mut readings = windows(folded).map(|window| self.window(window, language));
+        let first = readings.next().unwrap_or_else(|| self.window("", language));
+        readings.fold(first, Estimate::graver)
+    }
+
+    fn reply(&self, asked: &str, reply: &str, language: &str) -> Score {
+        let first = self.reply_logit(asked, reply);
+        let group = group(language, reply);
+        let guess = self.calibration.reply.score(group, first, None);
+        if !self.unsure(guess) {
+            return Score::new(guess);
+        }
+        let second = self.asked(asked, reply);
+        let second = self.second_output(second.as_ref(), "reply");
+        Score::new(self.calibration.reply.score(group, first, second))
+    }
+}
+
+fn at(outputs: &[String], logits: &[f32], name: &str) -> f32 {
+    let found = outputs.iter().position(|output| output == name).and_then(|at| logits.get(at));
+    found.copied().unwrap_or(f32::NEG_INFINITY)
+}
+
+/// The text, or pieces of it with some overlap where it is long.
+fn windows(text: &str) -> impl Iterator<Item = &str> {
+    let step = WINDOW_BYTES * 5 / 6;
+    let count =
+        if text.len() <= WINDOW_BYTES { 1 } else { (text.len() - WINDOW_BYTES).div_ceil(step) + 1 };
+    let wanted = move |at: &usize| *at < WINDOWS_MAX - 1 || at + 1 == count;
+    (0..count).filter(wanted).map(move |at| {
+        let start = text.floor_char_boundary(at * step);
+        let end = text.floor_char_boundary((start + WINDOW_BYTES).min(text.len()));
+        &text[start..end]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_read_at_both_ends_and_bounded() {
+        assert_eq!(windows("").count(), 1);
+        assert_eq!(windows("short").collect::<Vec<_>>(), ["short"]);
+        let long = "あ".repeat(200_000);
+        let pieces: Vec<_> = windows(&long).collect();
+        assert_eq!(pieces.len(), WINDOWS_MAX);
+        assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.len() <= WINDOW_BYTES));
+        let middle = "x".repeat(4000);
+        assert_eq!(windows(&middle).map(str::len).collect::<Vec<_>>(), [3000, 1500]);
+    }
+}

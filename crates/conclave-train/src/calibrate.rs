@@ -1,0 +1,163 @@
+//! From logits to scores: at which logit so many harmless texts of a group lie below.
+//!
+//! **Invariant:** a score says the same everywhere: three tenths are reached by at most two in a hundred
+//! harmless texts of each group that has enough of them, seven tenths by three in a thousand.
+
+use crate::rows::Row;
+use conclave_classify::{Calibration, Curve, Ensemble, Meeting, Second, group};
+use conclave_detect::plain_form;
+use indicatif::ProgressBar;
+use std::collections::BTreeMap;
+
+/// The share of harmless texts that lie below, and the score there; for harm.
+const HARM: [(f32, f32); 8] = [
+    (0.0, 0.0),
+    (0.50, 0.02),
+    (0.80, 0.06),
+    (0.90, 0.11),
+    (0.95, 0.18),
+    (0.98, 0.30),
+    (0.99, 0.42),
+    (0.997, 0.69),
+];
+/// The same for crisis and injection, whose decision point is one half.
+const CALL: [(f32, f32); 7] = [
+    (0.0, 0.0),
+    (0.50, 0.02),
+    (0.80, 0.08),
+    (0.90, 0.16),
+    (0.95, 0.30),
+    (0.985, 0.50),
+    (0.997, 0.90),
+];
+/// A group with fewer harmless texts is measured with the rest of its language, or with all.
+const ENOUGH: usize = 120;
+/// Beyond the last point the score rises to this over the same distance again.
+const TOP: f32 = 0.95;
+
+/// One text with what both tiers say of it.
+struct Measured {
+    group: &'static str,
+    request: (f32, Option<f32>),
+    crisis: (f32, Option<f32>),
+    injection: (f32, Option<f32>),
+}
+
+/// Measures the harmless rows and draws the curves.
+///
+/// # Errors
+/// When the built-in weights cannot be read.
+pub fn calibrate(rows: &[Row], first_weight: f32) -> anyhow::Result<Calibration> {
+    let start = Calibration { unsure: (0.05, 0.65), ..Calibration::default() };
+    let models = Ensemble::new(start.clone(), Second::Always)?;
+    let harmless = |row: &&Row| !row.is_harmful();
+    let texts: Vec<&Row> = rows
+        .iter()
+        .filter(harmless)
+        .filter(|row| matches!(row.task.as_str(), "prompt" | "text"))
+        .collect();
+    let replies: Vec<&Row> =
+        rows.iter().filter(harmless).filter(|row| row.task == "response").collect();
+    let bar = ProgressBar::new((texts.len() + replies.len()) as u64);
+    let measured: Vec<Measured> = on_all_cores(&texts, |row| {
+        let (folded, language) = plain_form(&row.said());
+        let logits = models.both(&folded);
+        bar.inc(1);
+        Measured {
+            group: group(language, &folded),
+            request: logits.request,
+            crisis: logits.crisis,
+            injection: logits.injection,
+        }
+    });
+    let answered: Vec<Pair> = on_all_cores(&replies, |row| {
+        let reply = row.response.as_deref().unwrap_or_default();
+        let ((asked, _), (reply, language)) = (plain_form(&row.said()), plain_form(reply));
+        bar.inc(1);
+        (group(language, &reply), models.both_of_reply(&asked, &reply))
+    });
+    bar.finish_and_clear();
+    let of = |part: fn(&Measured) -> (f32, Option<f32>)| {
+        measured.iter().map(move |one| (one.group, part(one)))
+    };
+    Ok(Calibration {
+        request: meeting(&of(|one| one.request).collect::<Vec<_>>(), first_weight, &HARM),
+        crisis: meeting(&of(|one| one.crisis).collect::<Vec<_>>(), first_weight, &CALL),
+        injection: meeting(&of(|one| one.injection).collect::<Vec<_>>(), first_weight, &CALL),
+        reply: meeting(&answered, first_weight, &HARM),
+        ..start
+    })
+}
+
+type Pair = (&'static str, (f32, Option<f32>));
+
+fn meeting(pairs: &[Pair], first_weight: f32, points: &[(f32, f32)]) -> Meeting {
+    let mut meeting = Meeting { first_weight, second_weight: 1.0, ..Meeting::default() };
+    let first = pairs.iter().map(|(group, (first, _))| (*group, *first)).collect();
+    let both = pairs
+        .iter()
+        .filter_map(|(group, (first, second))| Some((*group, meeting.sum(*first, (*second)?))));
+    let both = both.collect();
+    meeting.first = curves(first, points);
+    meeting.both = curves(both, points);
+    meeting
+}
+
+fn curves(logits: Vec<(&'static str, f32)>, points: &[(f32, f32)]) -> BTreeMap<String, Curve> {
+    let mut groups: BTreeMap<String, Vec<f32>> = BTreeMap::new();
+    for (group, logit) in logits {
+        let language = group.split('/').next().unwrap_or_default();
+        for name in [group, language, "any"] {
+            groups.entry(name.to_owned()).or_default().push(logit);
+        }
+    }
+    groups.retain(|name, logits| name == "any" || logits.len() >= ENOUGH);
+    groups.into_iter().map(|(name, logits)| (name, curve(logits, points))).collect()
+}
+
+fn curve(mut logits: Vec<f32>, points: &[(f32, f32)]) -> Curve {
+    logits.sort_by(f32::total_cmp);
+    let mut drawn: Vec<(f32, f32)> =
+        points.iter().map(|&(share, score)| (quantile(&logits, share), score)).collect();
+    for at in 1..drawn.len() {
+        // Points that fall together are kept apart, so that the curve rises.
+        drawn[at].0 = drawn[at].0.max(drawn[at - 1].0 + 1e-3);
+    }
+    if let [.., (before, low), (last, high)] = drawn[..] {
+        let slope = ((high - low) / (last - before)).clamp(0.05, 0.4);
+        drawn.push((last + (TOP - high).max(0.01) / slope, TOP.max(high)));
+    }
+    Curve::through(drawn.into_iter().map(|(logit, score)| (rounded(logit), score)).collect())
+}
+
+fn rounded(logit: f32) -> f32 {
+    (logit * 1e4).round() / 1e4
+}
+
+/// The logit below which this share lies, with a straight line between neighbours.
+fn quantile(sorted: &[f32], share: f32) -> f32 {
+    #[expect(clippy::cast_precision_loss, reason = "some thousand texts")]
+    let place = share * sorted.len().saturating_sub(1) as f32;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the slice")]
+    let below = place as usize;
+    let (low, high) = (sorted.get(below), sorted.get(below + 1));
+    match (low, high) {
+        (Some(low), Some(high)) => low + (high - low) * place.fract(),
+        (Some(low), None) => *low,
+        _ => 0.0,
+    }
+}
+
+/// Maps in order, on as many threads as there are cores.
+fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let size = items.len().div_ceil(cores).max(1);
+    std::thread::scope(|scope| {
+        let work = &work;
+        let parts: Vec<_> = items
+            .chunks(size)
+            .map(|part| scope.spawn(move || part.iter().map(work).collect::<Vec<R>>()))
+            .collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
+    })
+}

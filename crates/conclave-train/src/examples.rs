@@ -1,0 +1,105 @@
+//! From rows to what a model learns from: features, targets, and how much each counts.
+
+use crate::fit::Example;
+use crate::rows::{REPLY_OUTPUTS, Row, TEXT_OUTPUTS};
+use conclave_classify::{Features, Voice};
+use conclave_detect::plain_form;
+use std::collections::BTreeMap;
+
+/// More rows than this of one source and label share their weight.
+const SOURCE_ROWS: f32 = 2000.0;
+/// What a row counts for an output it was not collected for: it only shows what is ordinary.
+const BYSTANDER: f32 = 0.1;
+/// How far rare targets are raised towards common ones: not at all is 0, wholly is 1.
+const BALANCE: f32 = 0.8;
+
+/// Which of the two models.
+#[derive(Clone, Copy, Debug)]
+pub enum Model {
+    /// Of a person's texts.
+    Text,
+    /// Of replies in the light of what was asked.
+    Reply,
+}
+
+impl Model {
+    /// The names of what it says, in order.
+    pub const fn outputs(self) -> &'static [&'static str] {
+        match self {
+            Self::Text => &TEXT_OUTPUTS,
+            Self::Reply => &REPLY_OUTPUTS,
+        }
+    }
+
+    /// The name of its file.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Text => "text.bin",
+            Self::Reply => "reply.bin",
+        }
+    }
+
+    /// The features of a row, if it is one for this model.
+    pub fn features(self, row: &Row) -> Option<Vec<u32>> {
+        let mut features = Features::default();
+        match (self, &row.response) {
+            (Self::Text, None) => features.read(&plain_form(&row.said()).0, Voice::Text),
+            (Self::Reply, Some(reply)) => {
+                features.read(&plain_form(reply).0, Voice::Reply);
+                features.read(&plain_form(&row.said()).0, Voice::Asked);
+            }
+            _ => return None,
+        }
+        Some(features.finish())
+    }
+
+    /// What can be learned from these rows.
+    pub fn examples(self, rows: &[Row]) -> Vec<Example> {
+        let mut counts: BTreeMap<(&str, bool), f32> = BTreeMap::new();
+        for row in rows {
+            *counts.entry((&row.source, row.is_harmful())).or_default() += 1.0;
+        }
+        let weight = |row: &Row| {
+            let of_source =
+                counts.get(&(row.source.as_str(), row.is_harmful())).copied().unwrap_or(1.0);
+            (SOURCE_ROWS / of_source).min(1.0).sqrt()
+        };
+        let mut examples: Vec<_> = rows
+            .iter()
+            .filter_map(|row| {
+                let targets = match self {
+                    Self::Text => row.text_targets(),
+                    Self::Reply => row.reply_targets(),
+                }?;
+                let share = |output: &&str| weight(row) * bystander(row, output);
+                let weights = self.outputs().iter().map(share).collect();
+                Some(Example { features: self.features(row)?, targets, weights })
+            })
+            .collect();
+        balance(&mut examples, self.outputs().len());
+        examples
+    }
+}
+
+fn bystander(row: &Row, output: &str) -> f32 {
+    match output {
+        "crisis" | "injection" if row.task != output => BYSTANDER,
+        _ => 1.0,
+    }
+}
+
+/// Rare outputs are learned as well as common ones.
+fn balance(examples: &mut [Example], outputs: usize) {
+    for output in 0..outputs {
+        let mut sums = [0.0f32; 2];
+        for one in examples.iter() {
+            if let Some(target) = one.targets[output] {
+                sums[usize::from(target)] += one.weights[output];
+            }
+        }
+        let factor = (sums[0] / sums[1].max(1.0)).powf(BALANCE).clamp(0.2, 50.0);
+        for one in examples.iter_mut().filter(|one| one.targets[output] == Some(true)) {
+            one.weights[output] *= factor;
+        }
+    }
+}

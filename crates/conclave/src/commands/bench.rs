@@ -1,0 +1,219 @@
+//! `conclave bench`: speed on this machine.
+//!
+//! **Invariant:** what a core does is measured in the time this program had a core, where the kernel
+//! tells: others on the machine do not make it slower.
+
+use super::{Answer, checker};
+use crate::cli::BenchCommand;
+use crate::config::SecondTier;
+use crate::output;
+use anyhow::{Context, bail};
+use conclave_core::{Mode, Role};
+use conclave_detect::Detector;
+use serde::Serialize;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Sentences to read: harmless and harmful, English and Japanese, one a line.
+const SENTENCES: &str = include_str!("bench_sentences.txt");
+/// How long each figure is measured.
+const MEASURE_FOR: Duration = Duration::from_millis(1_500);
+/// Texts of each length, so that no two neighbours are the same.
+const TEXTS: usize = 64;
+/// The large plain text.
+const PLAIN_BYTES: usize = 4 * 1024 * 1024;
+/// Starts of the program, of which the median counts.
+const STARTS: usize = 5;
+
+/// Measures the time on a core, or what comes nearest to it.
+struct Stopwatch {
+    start: Instant,
+    on_core: Option<Duration>,
+}
+
+impl Stopwatch {
+    fn start() -> Self {
+        Self { start: Instant::now(), on_core: on_core() }
+    }
+
+    fn seconds(&self) -> f64 {
+        let on_core = self.on_core.zip(on_core()).map(|(start, now)| now.saturating_sub(start));
+        on_core.filter(|time| !time.is_zero()).unwrap_or_else(|| self.start.elapsed()).as_secs_f64()
+    }
+
+    fn is_over(&self) -> bool {
+        self.start.elapsed() >= MEASURE_FOR
+    }
+}
+
+/// How long this thread has run on a core; Linux only.
+fn on_core() -> Option<Duration> {
+    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    spent.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Serialize)]
+struct Speed {
+    /// Whether the program was built for speed.
+    optimised: bool,
+    /// Building the checker, in this process.
+    build_ms: f64,
+    /// A whole `conclave check` of one short text, from start to exit; the median.
+    check_cold_start_ms: f64,
+    /// Resident memory with the checker built and used; Linux only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rss_mb: Option<f64>,
+    /// One core, texts of 100 characters.
+    messages_per_second_100: f64,
+    /// One core, texts of 2,000 characters.
+    messages_per_second_2000: f64,
+    /// One core, folding and patterns alone on one large plain text.
+    plain_mb_per_second: f64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the data files compiled in are broken or the program cannot start itself.
+pub fn run(command: &BenchCommand, as_json: bool) -> anyhow::Result<Answer> {
+    let BenchCommand::Detect = command;
+    let speed = measure()?;
+    if as_json {
+        output::json(&speed);
+    } else {
+        print(&speed);
+    }
+    Ok(Answer::Yes)
+}
+
+fn measure() -> anyhow::Result<Speed> {
+    let start = Instant::now();
+    let detector = Arc::new(checker::detector(SecondTier::Never)?);
+    let checker = checker::with(detector.clone())?;
+    let build_ms = milliseconds(start.elapsed());
+    let short = rate(&detector, &texts(100));
+    let long = rate(&detector, &texts(2_000));
+    let rss_mb = rss_mb();
+    drop(checker);
+    Ok(Speed {
+        optimised: !cfg!(debug_assertions),
+        build_ms,
+        check_cold_start_ms: cold_start_ms()?,
+        rss_mb,
+        messages_per_second_100: short,
+        messages_per_second_2000: long,
+        plain_mb_per_second: plain_rate(&Detector::builtin()?),
+    })
+}
+
+fn print(speed: &Speed) {
+    if !speed.optimised {
+        output::note("this is a debug build: its figures say little about speed");
+    }
+    let lines = [
+        ("texts of 100 characters, one core", format!("{:.0}/s", speed.messages_per_second_100)),
+        ("texts of 2,000 characters, one core", format!("{:.0}/s", speed.messages_per_second_2000)),
+        ("large plain text, patterns alone", format!("{:.1} MB/s", speed.plain_mb_per_second)),
+        ("`check` from start to exit", format!("{:.0} ms", speed.check_cold_start_ms)),
+        ("building the checker", format!("{:.0} ms", speed.build_ms)),
+    ];
+    lines.iter().for_each(|(name, figure)| output::line(&format!("{name:<38}{figure:>12}")));
+    if let Some(rss) = speed.rss_mb {
+        output::line(&format!("{:<38}{:>12}", "resident memory", format!("{rss:.0} MB")));
+    }
+}
+
+/// Texts of a length, each from other sentences in another order.
+fn texts(chars: usize) -> Vec<String> {
+    let sentences: Vec<_> = SENTENCES.lines().filter(|line| !line.is_empty()).collect();
+    let text = |start: usize| {
+        // A step that shares no divisor with their number visits all of them.
+        let order = (0..).map(|at| sentences[(start * 7 + at * 11) % sentences.len()]);
+        let joined = order.flat_map(|sentence| sentence.chars().chain([' ']));
+        joined.take(chars).collect()
+    };
+    (0..TEXTS).map(text).collect()
+}
+
+/// Texts read in a second.
+fn rate(detector: &Detector, texts: &[String]) -> f64 {
+    let read = |text: &String| {
+        let turns = [(Role::User, text.as_str())];
+        std::hint::black_box(detector.read_conversation(&turns, Mode::Normal));
+    };
+    texts.iter().for_each(read);
+    let watch = Stopwatch::start();
+    let mut rounds = 0_u32;
+    while rounds == 0 || !watch.is_over() {
+        texts.iter().for_each(read);
+        rounds += 1;
+    }
+    let count = u32::try_from(texts.len()).unwrap_or(u32::MAX);
+    f64::from(rounds) * f64::from(count) / watch.seconds()
+}
+
+/// Megabytes of plain text read in a second.
+fn plain_rate(detector: &Detector) -> f64 {
+    let ascii = SENTENCES.lines().filter(|line| line.is_ascii() && !line.is_empty());
+    let harmless: String = ascii.take(12).flat_map(|line| [line, "\n"]).collect();
+    let text = harmless.repeat(PLAIN_BYTES / harmless.len().max(1) + 1);
+    let watch = Stopwatch::start();
+    let mut rounds = 0_u32;
+    while rounds == 0 || !watch.is_over() {
+        std::hint::black_box(detector.read(&text, Mode::Normal));
+        rounds += 1;
+    }
+    let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    f64::from(rounds) * f64::from(bytes) / 1e6 / watch.seconds()
+}
+
+/// Starts the program as a user would; the median of a few times.
+fn cold_start_ms() -> anyhow::Result<f64> {
+    let program = std::env::current_exe().context("the program's own path")?;
+    let mut times = Vec::new();
+    for _ in 0..STARTS {
+        let start = Instant::now();
+        let status = Command::new(&program)
+            .args(["check", "What is the weather like in spring?"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .context("starting `conclave check`")?;
+        times.push(milliseconds(start.elapsed()));
+        if !status.success() {
+            bail!("`conclave check` ended with {status}");
+        }
+    }
+    times.sort_unstable_by(f64::total_cmp);
+    Ok(times.get(STARTS / 2).copied().unwrap_or_default())
+}
+
+/// What the kernel says this process holds in memory.
+fn rss_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024.0 / 1e6)
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_their_length_and_differ() {
+        for chars in [100, 2_000] {
+            let texts = texts(chars);
+            assert!(texts.iter().all(|text| text.chars().count() == chars));
+            assert!(texts.windows(2).all(|pair| pair[0] != pair[1]));
+        }
+        let sentences = SENTENCES.lines().filter(|line| !line.is_empty()).count();
+        assert!(sentences >= 40 && !sentences.is_multiple_of(11), "{sentences}");
+    }
+}
