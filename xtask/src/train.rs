@@ -54,6 +54,7 @@ fn trainer(step: &str, data: &Path) -> Command {
 fn transformer(data: &Path) -> anyhow::Result<()> {
     let python = setup::training_python()?;
     let public = root().join("target/tier2-public.pt");
+    let second_stage = root().join("target/tier2-corpus.pt");
     let weights = root().join("target/tier2.pt");
     let script = |step: &str| {
         let mut command = Command::new(&python);
@@ -66,10 +67,19 @@ fn transformer(data: &Path) -> anyhow::Result<()> {
         command
     };
     process::run("training the transformer on the public sets", &mut train(&public))?;
-    let mut second = train(&weights);
+    let mut second = train(&second_stage);
     second.arg("--corpus").arg(root().join("corpus")).arg("--start").arg(&public);
     second.args(["--corpus-times", "2", "--public-share", "0.15", "--rate", "5e-5"]);
     process::run("training it on with the corpus", &mut second)?;
+    let mut average = script("average");
+    average
+        .arg("--first")
+        .arg(&public)
+        .arg("--second")
+        .arg(&second_stage)
+        .arg("--out")
+        .arg(&weights);
+    process::run("taking the middle of both", &mut average)?;
     let out = root().join("data/models/transformer.bin");
     process::run(
         "writing its weights",

@@ -187,7 +187,9 @@ fn says(line: &str, path: &str) -> bool {
         let before = at.checked_sub(1).map(|before| line.as_bytes()[before]);
         let after = line.as_bytes().get(at + path.len());
         let open_end = path.ends_with(':') || !after.is_some_and(|byte| is_word(*byte));
-        !before.is_some_and(is_word) && open_end
+        // An address in `core::net` is a value; only `std::net` opens sockets.
+        let value = line[..at].ends_with("core::");
+        !before.is_some_and(is_word) && open_end && !value
     })
 }
 
@@ -198,6 +200,7 @@ fn impure_words_are_found_and_innocent_ones_are_not() {
         ("use std::fs;", 1),
         ("use std::{fs, net};\nfn a() { fs::read(); }", 1),
         ("let now = std::time::SystemTime::now();", 1),
+        ("let address: core::net::Ipv4Addr;", 0),
         ("tokio::spawn(f);", 1),
         ("std::thread::spawn(f);", 1),
         ("// std::fs is not used\nlet tokio_like = \"tokio\"; offs::x(); instants();", 0),

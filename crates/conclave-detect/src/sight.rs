@@ -4,7 +4,8 @@
 //! that it could matter.
 
 use crate::combine::Seen;
-use crate::fold::{Folded, caesar, decode, fold, repair, reversed, rot13, tag_text};
+use crate::fold::chars::is_emoji;
+use crate::fold::{Folded, caesar, decode, fold, repair, reversed, rot13, rot13_word, tag_text};
 use crate::language::identify;
 use crate::matching::{Hit, apply_readings, find_hits};
 use crate::pattern::{Book, Role};
@@ -18,6 +19,8 @@ const WINDOW_BYTES: usize = 32 * 1024;
 const OVERLAP_BYTES: usize = 512;
 /// More signals say nothing new.
 const SIGNALS_MAX: usize = 64;
+/// How much of a text is looked at to tell how it is written.
+const SAMPLE_BYTES: usize = 4096;
 /// This many words of a turned alphabet make it worth turning.
 const MARKERS: usize = 2;
 
@@ -203,27 +206,37 @@ fn views(
     findings: &Findings,
 ) -> Vec<(&'static str, Folded)> {
     let mut views = Vec::new();
-    if base.traces.repairable {
-        views.extend(repair(base, &book.vocabulary).map(|view| ("respelling", view)));
+    let words = &book.vocabulary;
+    let pictures = !text.is_ascii() && base.text.chars().filter(|c| is_emoji(*c)).nth(2).is_some();
+    let swaps = words.sees_swapped(sample(&base.text));
+    if base.traces.repairable || pictures || swaps {
+        views.extend(repair(base, words, swaps).map(|view| ("respelling", view)));
     }
-    if let Some((view, names)) = decode(text, &book.vocabulary) {
+    if let Some((view, names)) = decode(text, words) {
         let name = names.first().copied().unwrap_or("code");
-        views.extend(repair(&view, &book.vocabulary).map(|view| (name, view)));
+        views.extend(repair(&view, words, false).map(|view| (name, view)));
         views.push((name, view));
     }
     if !text.is_ascii() {
         views.extend(tag_text(text).map(|view| ("hidden", view)));
     }
-    if findings.count(Role::Rot13) >= MARKERS {
+    let straight = sample(&base.text);
+    let turned_round = |word: &str| word.chars().rev().collect::<String>();
+    if findings.count(Role::Rot13) >= MARKERS || words.is_turned(straight, rot13_word) {
         views.push(("rot13", rot13(base)));
     }
-    if findings.count(Role::Reversed) >= MARKERS {
+    if findings.count(Role::Reversed) >= MARKERS || words.is_turned(straight, turned_round) {
         views.push(("reversed", reversed(base)));
     }
     if findings.count(Role::Cipher) > 0 && base.text.len() <= 4096 {
         views.extend(best_shift(book, base).map(|view| ("cipher", view)));
     }
     views
+}
+
+/// The beginning of a text, long enough to tell how it is written.
+fn sample(text: &str) -> &str {
+    &text[..boundary(text, text.len().min(SAMPLE_BYTES))]
 }
 
 /// The shift of the alphabet that makes the most known words out of unknown ones.

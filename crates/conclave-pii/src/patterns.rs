@@ -366,7 +366,7 @@ fn even_groups(text: &str) -> bool {
 }
 
 fn ip_v4(span: Span<'_>) -> Option<f32> {
-    let address: std::net::Ipv4Addr = span.as_str().parse().ok()?;
+    let address: core::net::Ipv4Addr = span.as_str().parse().ok()?;
     let [first, ..] = address.octets();
     let nobody = address.is_loopback() || address.is_unspecified() || first == 255 || first == 0;
     let version = span.text.before(Cue::Order, span.start, 12);
@@ -378,7 +378,7 @@ fn ip_v4(span: Span<'_>) -> Option<f32> {
 }
 
 fn ip_v6(span: Span<'_>) -> Option<f32> {
-    let address: std::net::Ipv6Addr = span.as_str().parse().ok()?;
+    let address: core::net::Ipv6Addr = span.as_str().parse().ok()?;
     let told = span.as_str().bytes().any(|byte| byte.is_ascii_digit()) && span.as_str().len() > 5;
     let ends = span.text.as_str()[span.end..].chars().next();
     let free = span.is_free() && ends.is_none_or(|sign| sign != ':');

@@ -30,6 +30,8 @@ const CALL: [(f32, f32); 7] = [
     (0.985, 0.50),
     (0.997, 0.90),
 ];
+/// What the first tier's logit counts for crisis, of which the second knows more.
+const CRISIS_FIRST: f32 = 0.5;
 /// A group with fewer harmless texts is measured with the rest of its language, or with all.
 const ENOUGH: usize = 120;
 /// Beyond the last point the score rises to this over the same distance again.
@@ -47,7 +49,7 @@ struct Measured {
 ///
 /// # Errors
 /// When the built-in weights cannot be read.
-pub fn calibrate(rows: &[Row], first_weight: f32) -> anyhow::Result<Calibration> {
+pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
     let start = Calibration { unsure: (0.05, 0.65), ..Calibration::default() };
     let models = Ensemble::new(start.clone(), Second::Always)?;
     let harmless = |row: &&Row| !row.is_harmful();
@@ -81,10 +83,10 @@ pub fn calibrate(rows: &[Row], first_weight: f32) -> anyhow::Result<Calibration>
         measured.iter().map(move |one| (one.group, part(one)))
     };
     Ok(Calibration {
-        request: meeting(&of(|one| one.request).collect::<Vec<_>>(), first_weight, &HARM),
-        crisis: meeting(&of(|one| one.crisis).collect::<Vec<_>>(), first_weight, &CALL),
-        injection: meeting(&of(|one| one.injection).collect::<Vec<_>>(), first_weight, &CALL),
-        reply: meeting(&answered, first_weight, &HARM),
+        request: meeting(&of(|one| one.request).collect::<Vec<_>>(), 1.0, &HARM),
+        crisis: meeting(&of(|one| one.crisis).collect::<Vec<_>>(), CRISIS_FIRST, &CALL),
+        injection: meeting(&of(|one| one.injection).collect::<Vec<_>>(), 1.0, &CALL),
+        reply: meeting(&answered, 1.0, &HARM),
         ..start
     })
 }

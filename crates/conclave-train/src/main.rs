@@ -75,9 +75,6 @@ struct Ngrams {
 struct Calibrate {
     #[command(flatten)]
     places: Places,
-    /// What a unit of the n-grams' logit counts beside the transformer's.
-    #[arg(long, default_value_t = 1.0)]
-    first_weight: f32,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -163,7 +160,7 @@ fn write_scores(
 }
 
 fn draw(args: &Calibrate) -> anyhow::Result<()> {
-    let calibration = calibrate::calibrate(&args.places.rows("dev")?, args.first_weight)?;
+    let calibration = calibrate::calibrate(&args.places.rows("dev")?)?;
     write(&args.places.out.join("calibration.toml"), toml::to_string(&calibration)?.as_bytes())
 }
 

@@ -1,7 +1,7 @@
-//! Words written around a filter: k1ll, k i l l, k.i.l.l, kiiilll.
+//! Words written around a filter: k1ll, k i l l, k.i.l.l, kiiilll, klil, pictures between words.
 //!
-//! **Invariant:** a word is only replaced when the result is a word that some pattern knows, so that
-//! names, prices, code and addresses stay what they are.
+//! **Invariant:** a word is only replaced when the result is a known word, so that names, prices, code
+//! and addresses stay what they are.
 
 use super::Folded;
 use super::chars::{is_emoji, is_unspaced};
@@ -15,7 +15,16 @@ const SPELLINGS_MAX: usize = 64;
 /// Letters that stand apart are joined in runs of at most this many.
 const RUN_MAX: usize = 512;
 
-/// The words that patterns know.
+/// A text with so many words of mixed scripts means to deceive.
+const MIXED_MIN: u32 = 2;
+/// Fewer pictures between words are decoration.
+const PICTURES_MIN: usize = 3;
+/// Shorter words are not searched for swapped letters: too many of them are words either way.
+const SWAPPED_CHARS_MIN: usize = 5;
+/// So many words at the beginning tell whether a text is turned around.
+const SAMPLE_WORDS: usize = 24;
+
+/// Everyday words and those of the patterns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vocabulary {
     words: HashSet<Box<str>>,
@@ -36,6 +45,55 @@ impl Vocabulary {
                 *kept = word.into();
             }
         }
+    }
+
+    /// Whether a text holds a word that is none until two neighbouring letters are swapped.
+    /// Words of another language would turn into anything, so that most words must be known.
+    pub(crate) fn sees_swapped(&self, text: &str) -> bool {
+        let words =
+            || text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() >= 2);
+        let (mut known, mut all) = (0, 0);
+        for word in words().take(SAMPLE_WORDS) {
+            known += usize::from(self.knows(word));
+            all += 1;
+        }
+        known * 2 > all
+            && text.split([' ', '\n']).any(|piece| {
+                let word = piece.trim_matches(|c: char| !c.is_ascii_alphabetic());
+                self.unswapped(word).is_some()
+            })
+    }
+
+    /// The known word that this becomes when two neighbouring inner letters are swapped.
+    fn unswapped(&self, word: &str) -> Option<String> {
+        let plain = word.len() >= SWAPPED_CHARS_MIN
+            && word.len() <= WORD_CHARS_MAX
+            && word.bytes().all(|byte| byte.is_ascii_lowercase());
+        if !plain || self.knows(word) {
+            return None;
+        }
+        let mut bytes = word.as_bytes().to_vec();
+        for at in 1..bytes.len() - 1 {
+            bytes.swap(at, at + 1);
+            if let Ok(swapped) = std::str::from_utf8(&bytes)
+                && self.knows(swapped)
+            {
+                return Some(swapped.to_owned());
+            }
+            bytes.swap(at, at + 1);
+        }
+        None
+    }
+
+    /// Whether the words at the beginning of a text are known in another form and unknown as they stand.
+    pub(crate) fn is_turned(&self, text: &str, turn: impl Fn(&str) -> String) -> bool {
+        let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() >= 2);
+        let (mut straight, mut turned) = (0, 0);
+        for word in words.take(SAMPLE_WORDS) {
+            straight += usize::from(self.knows(word));
+            turned += usize::from(self.knows(&turn(word)));
+        }
+        turned >= 2 && turned > straight * 2
     }
 
     /// Whether some pattern holds this word.
@@ -93,19 +151,28 @@ fn squeeze(word: &str) -> String {
     out
 }
 
-/// The text with disguised words written out; `None` when there are none.
-pub(crate) fn repair(folded: &Folded, vocabulary: &Vocabulary) -> Option<Folded> {
+/// The text with disguised words written out; `None` when there are none. Swapped letters are put
+/// right only where that was seen to make sense.
+pub(crate) fn repair(folded: &Folded, vocabulary: &Vocabulary, swaps: bool) -> Option<Folded> {
+    let mixed = folded.traces.mixed_words >= MIXED_MIN;
+    let speller = Speller { vocabulary, mixed, swaps };
     let mut out = folded.sibling();
     let mut changed = false;
     let chunks = chunks(&folded.text);
+    let drop_pictures = chunks.iter().filter(|chunk| chunk.picture).count() >= PICTURES_MIN;
     let mut at = 0;
     while at < chunks.len() {
+        if drop_pictures && chunks[at].picture {
+            at += 1;
+            changed = true;
+            continue;
+        }
         let run = chunks[at..].iter().take_while(|chunk| chunk.single).take(RUN_MAX).count();
         if run >= 3 && join_singles(folded, &chunks[at..at + run], vocabulary, &mut out) {
             at += run;
             changed = true;
         } else {
-            changed |= rewrite(folded, &chunks[at], vocabulary, &mut out);
+            changed |= rewrite(folded, &chunks[at], speller, &mut out);
             at += 1;
         }
         if let Some(chunk) = chunks.get(at.wrapping_sub(1))
@@ -123,6 +190,8 @@ struct Chunk {
     end: usize,
     /// Holds exactly one letter.
     single: bool,
+    /// Holds nothing but pictures.
+    picture: bool,
 }
 
 fn chunks(text: &str) -> Vec<Chunk> {
@@ -132,7 +201,8 @@ fn chunks(text: &str) -> Vec<Chunk> {
         let end = start + piece.len();
         let mut letters = piece.chars().filter(|c| c.is_alphanumeric()).take(2);
         let single = letters.next().is_some() && letters.next().is_none() && piece.len() <= 12;
-        chunks.push(Chunk { start, end, single });
+        let picture = !piece.is_empty() && piece.chars().all(is_emoji);
+        chunks.push(Chunk { start, end, single, picture });
         start = end + 1;
     }
     chunks
@@ -177,12 +247,12 @@ fn join_singles(
 }
 
 /// Writes one piece, in plain spelling where it is a known word in disguise.
-fn rewrite(folded: &Folded, chunk: &Chunk, vocabulary: &Vocabulary, out: &mut Folded) -> bool {
+fn rewrite(folded: &Folded, chunk: &Chunk, speller: Speller<'_>, out: &mut Folded) -> bool {
     let piece = &folded.text[chunk.start..chunk.end];
     let outside = |c: char| !c.is_alphanumeric() && stands_for(c).is_empty();
     let lead = piece.len() - piece.trim_start_matches(|c| outside(c) || c == '*').len();
     let core = piece[lead..].trim_end_matches(|c| outside(c) || matches!(c, '!' | ')' | '*'));
-    match plain_spelling(core, vocabulary) {
+    match speller.plain_spelling(core) {
         Some(word) => {
             let origin = folded.origin(chunk.start + lead);
             copy(folded, chunk.start, chunk.start + lead, out);
@@ -203,27 +273,41 @@ fn copy(folded: &Folded, start: usize, end: usize, out: &mut Folded) {
     }
 }
 
-/// What a piece says in plain spelling, if it is a disguise of a known word.
-fn plain_spelling(piece: &str, vocabulary: &Vocabulary) -> Option<String> {
-    if piece.len() < 2 || piece.chars().count() > WORD_CHARS_MAX || piece.contains("://") {
-        return None;
+/// Knows words, and what kinds of disguise this text uses.
+#[derive(Clone, Copy)]
+struct Speller<'a> {
+    vocabulary: &'a Vocabulary,
+    /// Scripts are mixed within words: short words of look-alikes alone are read as well.
+    mixed: bool,
+    /// Swapped letters are put right.
+    swaps: bool,
+}
+
+impl Speller<'_> {
+    /// What a piece says in plain spelling, if it is a disguise of a known word.
+    fn plain_spelling(self, piece: &str) -> Option<String> {
+        let Self { vocabulary, mixed, swaps } = self;
+        if piece.len() < 2 || piece.chars().count() > WORD_CHARS_MAX || piece.contains("://") {
+            return None;
+        }
+        if piece.bytes().all(|b| b.is_ascii_lowercase()) {
+            let unswapped = || vocabulary.unswapped(piece).filter(|_| swaps);
+            return squeezed_spelling(piece, vocabulary).or_else(unswapped);
+        }
+        if piece.chars().any(is_unspaced) {
+            return unspaced_spelling(piece);
+        }
+        if !piece.chars().any(char::is_alphabetic) {
+            return None;
+        }
+        if let Some(word) = lookalike_spelling(piece, mixed) {
+            let said = vocabulary.knows(&word) || (mixed && matches!(word.as_str(), "a" | "i"));
+            return said.then_some(word);
+        }
+        let mut words = spellings(piece);
+        words.push(piece.chars().filter(char::is_ascii_alphabetic).collect());
+        words.iter().find_map(|word| known(word, vocabulary))
     }
-    if piece.bytes().all(|b| b.is_ascii_lowercase()) {
-        return squeezed_spelling(piece, vocabulary);
-    }
-    if piece.chars().any(is_unspaced) {
-        return unspaced_spelling(piece);
-    }
-    let letters = piece.chars().filter(|c| c.is_alphabetic()).count();
-    if letters == 0 {
-        return None;
-    }
-    if let Some(word) = lookalike_spelling(piece) {
-        return vocabulary.knows(&word).then_some(word);
-    }
-    let mut words = spellings(piece);
-    words.push(piece.chars().filter(char::is_ascii_alphabetic).collect());
-    words.iter().find_map(|word| known(word, vocabulary))
 }
 
 fn known(word: &str, vocabulary: &Vocabulary) -> Option<String> {
@@ -260,8 +344,9 @@ fn unspaced_spelling(piece: &str) -> Option<String> {
 }
 
 /// A word made of nothing but look-alikes.
-fn lookalike_spelling(piece: &str) -> Option<String> {
-    if piece.chars().any(|c| c.is_ascii_alphabetic()) || piece.chars().count() < 4 {
+fn lookalike_spelling(piece: &str, mixed: bool) -> Option<String> {
+    let short = !mixed && piece.chars().count() < 4;
+    if short || piece.chars().any(|c| c.is_ascii_alphabetic()) {
         return None;
     }
     piece.chars().map(latin_lookalike).collect()
@@ -336,13 +421,28 @@ mod tests {
             ("su!c1de", "suicide"),
             ("k😀i😀l😀l him", "kill him"),
             ("ex.plo.sives", "explosives"),
+            ("how 🔥 to 🌸 make 🔥 a 🔥 bomb", "how to make a bomb"),
             ("死.に.た.い", "死にたい"),
             ("死 に た い", "死にたい"),
         ] {
             let folded = fold(given);
-            assert!(folded.traces.repairable, "{given}");
-            assert_eq!(repair(&folded, &vocabulary).unwrap().text, plain, "{given}");
+            let pictures = given.contains('🔥');
+            assert!(folded.traces.repairable || pictures, "{given}");
+            assert_eq!(repair(&folded, &vocabulary, true).unwrap().text, plain, "{given}");
         }
+    }
+
+    #[test]
+    fn swapped_letters_and_turned_words_are_seen() {
+        let vocabulary = vocabulary();
+        assert!(vocabulary.sees_swapped("how to make epxlosives"));
+        assert!(!vocabulary.sees_swapped("how to make explosives, borris"));
+        assert!(!vocabulary.sees_swapped("ingen vil lage epxlosives her"));
+        let repaired = repair(&fold("the epxlosives!"), &vocabulary, true).unwrap();
+        assert_eq!(repaired.text, "the explosives!");
+        let backwards = |word: &str| word.chars().rev().collect::<String>();
+        assert!(vocabulary.is_turned("bmob a ekam ot woh", backwards));
+        assert!(!vocabulary.is_turned("how to make a bomb", backwards));
     }
 
     #[test]
@@ -357,13 +457,13 @@ mod tests {
             "x = a[i] + b[j]",
             "Москва и Путин",
         ] {
-            assert!(repair(&fold(text), &vocabulary).is_none(), "{text}");
+            assert!(repair(&fold(text), &vocabulary, true).is_none(), "{text}");
         }
     }
 
     #[test]
     fn repaired_words_point_back() {
-        let folded = repair(&fold("please k i l l him"), &vocabulary()).unwrap();
+        let folded = repair(&fold("please k i l l him"), &vocabulary(), false).unwrap();
         let at = folded.text.find("kill").unwrap();
         assert_eq!(folded.span(at, at + 4), (7, 14));
     }

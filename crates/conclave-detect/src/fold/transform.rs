@@ -8,6 +8,11 @@ pub(crate) fn rot13(folded: &Folded) -> Folded {
     caesar(folded, 13)
 }
 
+/// One word with each Latin letter moved by thirteen places.
+pub(crate) fn rot13_word(word: &str) -> String {
+    word.chars().map(|c| turned(c, 13)).collect()
+}
+
 /// Each Latin letter moved back by `shift` places; 26 turns the alphabet around instead.
 pub(crate) fn caesar(folded: &Folded, shift: u8) -> Folded {
     let mut out = folded.sibling();

@@ -10,6 +10,9 @@ use crate::{DetectError, Frame};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use std::collections::{BTreeSet, HashMap};
 
+/// Everyday words: what a disguised word may stand for, besides those of the patterns.
+const WORDS: &str = include_str!("../../../../data/words/en.txt");
+
 /// Shorter words of these other languages would be found inside disguised English ones.
 const FOREIGN_LETTERS: usize = 5;
 
@@ -256,6 +259,7 @@ impl Concepts {
         let reach: Vec<Box<[ConceptId]>> =
             (0..self.len()).map(|id| closure(&self.parents, id, &self.used)).collect();
         let mut vocabulary = Vocabulary::default();
+        WORDS.lines().filter(|line| !line.starts_with('#')).for_each(|word| vocabulary.learn(word));
         let mut texts: HashMap<&AtomKey, BTreeSet<ConceptId>> = HashMap::new();
         for (key, id) in &self.words {
             self.teach(&mut vocabulary, &key.text, *id);

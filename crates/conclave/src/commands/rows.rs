@@ -6,7 +6,7 @@
 use super::lines::{LINE_BYTES_MAX, Line, next_line};
 use anyhow::{Context, bail};
 use conclave_core::Mode;
-use conclave_engine::{Answer as Judgement, Checker, Question};
+use conclave_engine::{Checker, Question};
 use conclave_eval::{BadLine, Judged, Row};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -253,18 +253,10 @@ pub fn judge(checker: &Checker, question: &Question) -> Judged {
         injection: judgement.injection,
         harmful: judgement.verdict == "harmful",
         blocked: !matches!(judgement.action, "deliver" | "flag" | "redact"),
-        identifying: is_identifying(&judgement),
+        // What `check` lists is identifying: a place, an organisation or a date alone is not listed.
+        identifying: !judgement.pii.is_empty(),
         latency_us,
     }
-}
-
-/// Whether data was found that says who someone is; a place, an organisation or a date alone does not.
-fn is_identifying(judgement: &Judgement) -> bool {
-    const NOT_ALONE: [&str; 6] =
-        ["place", "organisation", "date", "date_of_birth", "age", "postal_code"];
-    let found = serde_json::to_value(&judgement.pii).unwrap_or_default();
-    let kinds = found.as_array().into_iter().flatten().map(|one| one["kind"].as_str());
-    kinds.map(Option::unwrap_or_default).any(|kind| !NOT_ALONE.contains(&kind))
 }
 
 #[cfg(test)]
