@@ -308,7 +308,7 @@ def main():
     a = commands.add_parser("average")
     a.add_argument("--first", required=True)
     a.add_argument("--second", required=True)
-    a.add_argument("--share", type=float, default=0.35, help="how much of the second is taken")
+    a.add_argument("--share", type=float, default=0.2, help="how much of the second is taken")
     a.add_argument("--out", default="tier2.pt")
     a.set_defaults(run=average)
     e = commands.add_parser("export")

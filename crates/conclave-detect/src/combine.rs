@@ -3,6 +3,7 @@
 //! **Invariant:** crisis and injection never count in harm; asking how never counts at the floor; a
 //! classifier alone stays below the floor.
 
+use crate::classifier::CLASSIFIER_CAP;
 use crate::{Reading, Signal, SignalKind};
 use conclave_core::{Category, FLOOR, Score};
 use std::collections::BTreeMap;
@@ -17,6 +18,10 @@ const INJECTION_SHARES: &[f32] = &[1.0, 0.7, 0.5];
 const SECOND_CATEGORY: f32 = 0.2;
 /// What asking how to do it makes of harm.
 pub(crate) const HOWTO_FACTOR: f32 = 1.5;
+/// From this injection on, in hundredths, a text tries to override instructions.
+const OVERRIDES_FROM: u8 = 50;
+/// What that makes of a classifier's suspicion.
+const OVERRIDE_FACTOR: f32 = 2.0;
 /// A signal below this is too faint to be amplified.
 const AMPLIFIABLE: f32 = 0.2;
 /// A pattern from here on is enough for the floor by itself.
@@ -43,6 +48,8 @@ pub(crate) struct Scores {
 impl Scores {
     /// Combines signals.
     pub(crate) fn of(seen: &[Seen]) -> Self {
+        let injection = joined(seen, Category::is_injection, INJECTION_SHARES);
+        let seen = &emboldened(seen, injection)[..];
         let categories = categories(seen);
         let harm_unamplified = harm(&categories);
         let howto = seen.iter().any(|one| one.howto && amplifiable(&one.signal));
@@ -51,7 +58,7 @@ impl Scores {
             harm: Score::new(harm_unamplified.get() * factor),
             harm_unamplified,
             crisis: joined(seen, Category::is_crisis, CRISIS_SHARES),
-            injection: joined(seen, Category::is_injection, INJECTION_SHARES),
+            injection,
             floor: reaches_floor(harm_unamplified, seen),
             categories,
         }
@@ -66,6 +73,23 @@ impl Scores {
         reading.categories = self.categories;
         reading.floor = self.floor;
     }
+}
+
+/// Who talks a model out of its rules has a reason: what a classifier suspects then counts more, up to
+/// its cap.
+fn emboldened(seen: &[Seen], injection: Score) -> Vec<Seen> {
+    let mut seen = seen.to_vec();
+    if injection.hundredths() >= OVERRIDES_FROM {
+        let suspected = |one: &&mut Seen| {
+            one.signal.kind == SignalKind::Classifier && is_harm(one.signal.category)
+        };
+        for one in seen.iter_mut().filter(suspected) {
+            let more = Score::new(one.signal.weight.get() * OVERRIDE_FACTOR);
+            one.signal.weight =
+                more.min(Score::from_hundredths(CLASSIFIER_CAP)).max(one.signal.weight);
+        }
+    }
+    seen
 }
 
 /// Whether a category counts in harm.
@@ -131,10 +155,14 @@ fn noisy_or(mut signals: Vec<&Signal>, shares: &[f32]) -> Score {
     Score::new(1.0 - rest)
 }
 
-/// Two signals are independent when they are not about the same words, or not of the same kind.
+/// Two signals are independent when they are not about the same words, or not of the same kind. A
+/// classifier's doubts about one message and the next are one doubt.
 fn independent(a: &Signal, b: &Signal) -> bool {
-    let apart = a.end <= b.start || b.end <= a.start;
-    apart || (a.kind == SignalKind::Classifier) != (b.kind == SignalKind::Classifier)
+    match (a.kind == SignalKind::Classifier, b.kind == SignalKind::Classifier) {
+        (true, true) => false,
+        (false, false) => a.end <= b.start || b.end <= a.start,
+        _ => true,
+    }
 }
 
 fn reaches_floor(harm: Score, seen: &[Seen]) -> bool {

@@ -17,6 +17,8 @@ use conclave_core::{Category, Score};
 const WINDOW_BYTES: usize = 32 * 1024;
 /// Neighbouring windows share this many bytes.
 const OVERLAP_BYTES: usize = 512;
+/// How much of a classifier's doubt about a message is left after the next one.
+const DOUBT_KEPT: f32 = 0.5;
 /// More signals say nothing new.
 const SIGNALS_MAX: usize = 64;
 /// How much of a text is looked at to tell how it is written.
@@ -70,6 +72,12 @@ impl Sight {
 
     /// Adds what was seen in a later message, which begins at `offset`.
     pub(crate) fn absorb(&mut self, later: Self, offset: usize) {
+        // A doubt about an earlier message fades; a pattern seen in it does not.
+        for one in &mut self.seen {
+            if one.signal.kind == SignalKind::Classifier {
+                one.signal.weight = Score::new(one.signal.weight.get() * DOUBT_KEPT);
+            }
+        }
         self.seen.extend(later.seen.into_iter().map(|mut one| {
             one.signal.start += offset;
             one.signal.end += offset;

@@ -1,7 +1,7 @@
 //! From logits to scores: at which logit so many harmless texts of a group lie below.
 //!
-//! **Invariant:** a score says the same everywhere: three tenths are reached by at most two in a hundred
-//! harmless texts of each group that has enough of them, seven tenths by three in a thousand.
+//! **Invariant:** a score says the same everywhere: three tenths are reached by one in a hundred ordinary
+//! texts of each group that has enough of them.
 
 use crate::rows::Row;
 use conclave_classify::{Calibration, Curve, Ensemble, Meeting, Second, group};
@@ -13,29 +13,32 @@ use std::collections::BTreeMap;
 const HARM: [(f32, f32); 8] = [
     (0.0, 0.0),
     (0.50, 0.02),
-    (0.80, 0.06),
-    (0.90, 0.11),
-    (0.95, 0.18),
-    (0.98, 0.30),
-    (0.99, 0.42),
-    (0.997, 0.69),
+    (0.80, 0.05),
+    (0.90, 0.09),
+    (0.95, 0.14),
+    (0.99, 0.30),
+    (0.995, 0.40),
+    (0.999, 0.55),
 ];
 /// The same for crisis and injection, whose decision point is one half.
 const CALL: [(f32, f32); 7] = [
     (0.0, 0.0),
-    (0.50, 0.02),
-    (0.80, 0.08),
-    (0.90, 0.16),
-    (0.95, 0.30),
-    (0.985, 0.50),
-    (0.997, 0.90),
+    (0.50, 0.01),
+    (0.80, 0.03),
+    (0.95, 0.10),
+    (0.98, 0.25),
+    (0.99, 0.50),
+    (0.997, 0.80),
 ];
 /// What the first tier's logit counts for crisis, of which the second knows more.
 const CRISIS_FIRST: f32 = 0.5;
 /// A group with fewer harmless texts is measured with the rest of its language, or with all.
 const ENOUGH: usize = 120;
-/// Beyond the last point the score rises to this over the same distance again.
-const TOP: f32 = 0.95;
+/// Beyond the last point the score rises by so much again, over a wide distance: what is worse than nearly
+/// all harmless texts should still be told apart.
+const BEYOND: f32 = 0.14;
+/// How wide that distance is, in logits.
+const BEYOND_LOGITS: f32 = 6.0;
 
 /// One text with what both tiers say of it.
 struct Measured {
@@ -50,12 +53,15 @@ struct Measured {
 /// # Errors
 /// When the built-in weights cannot be read.
 pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
-    let start = Calibration { unsure: (0.05, 0.65), ..Calibration::default() };
+    let start = Calibration { unsure: (0.03, 0.65), ..Calibration::default() };
     let models = Ensemble::new(start.clone(), Second::Always)?;
     let harmless = |row: &&Row| !row.is_harmful();
+    // Look-alikes are made to be mistaken; what is ordinary is measured on the others.
+    let ordinary = |row: &&Row| !row.categories.iter().any(|kind| kind == "benign_lookalike");
     let texts: Vec<&Row> = rows
         .iter()
         .filter(harmless)
+        .filter(ordinary)
         .filter(|row| matches!(row.task.as_str(), "prompt" | "text"))
         .collect();
     let replies: Vec<&Row> =
@@ -125,9 +131,8 @@ fn curve(mut logits: Vec<f32>, points: &[(f32, f32)]) -> Curve {
         // Points that fall together are kept apart, so that the curve rises.
         drawn[at].0 = drawn[at].0.max(drawn[at - 1].0 + 1e-3);
     }
-    if let [.., (before, low), (last, high)] = drawn[..] {
-        let slope = ((high - low) / (last - before)).clamp(0.05, 0.4);
-        drawn.push((last + (TOP - high).max(0.01) / slope, TOP.max(high)));
+    if let Some(&(last, high)) = drawn.last() {
+        drawn.push((last + BEYOND_LOGITS, high + BEYOND));
     }
     Curve::through(drawn.into_iter().map(|(logit, score)| (rounded(logit), score)).collect())
 }

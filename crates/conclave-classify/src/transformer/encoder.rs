@@ -31,6 +31,7 @@ struct Layer {
 }
 
 struct Linear {
+    /// From rows to columns, so that a product reads it in order.
     weights: Array2<f32>,
     bias: Array1<f32>,
 }
@@ -76,7 +77,7 @@ impl Encoder {
         let Some(mean) = states.mean_axis(Axis(0)) else {
             return self.heads.bias.to_vec();
         };
-        (self.heads.weights.dot(&mean) + &self.heads.bias).to_vec()
+        (mean.dot(&self.heads.weights) + &self.heads.bias).to_vec()
     }
 
     fn embed(&self, tokens: &[u32], first_segment: usize) -> Array2<f32> {
@@ -148,11 +149,12 @@ impl Layer {
 
 impl Linear {
     fn read(reader: &mut Reader<'_>, to: usize, from: usize) -> Result<Self, ClassifyError> {
-        Ok(Self { weights: reader.matrix(to, from)?, bias: reader.vector(to)? })
+        let weights = reader.matrix(to, from)?.t().as_standard_layout().into_owned();
+        Ok(Self { weights, bias: reader.vector(to)? })
     }
 
     fn apply(&self, states: &ArrayView2<'_, f32>) -> Array2<f32> {
-        states.dot(&self.weights.t()) + &self.bias
+        states.dot(&self.weights) + &self.bias
     }
 }
 
