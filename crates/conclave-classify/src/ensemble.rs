@@ -16,6 +16,12 @@ const WINDOW_BYTES: usize = 3000;
 /// So many windows are read at most: the first ones and the last.
 const WINDOWS_MAX: usize = 12;
 
+/// In shorter texts injection stays a doubt until a pattern agrees.
+const CALL_BYTES_MIN: usize = 40;
+/// The most that such a doubt says: just less than the decision point. Crisis is always one, because grief
+/// and danger share their words; any hint that a pattern sees makes it a call.
+const DOUBT: f32 = 0.45;
+
 /// When the second tier is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Second {
@@ -126,15 +132,20 @@ impl Ensemble {
         let second =
             guess.iter().any(|score| self.unsure(*score)).then(|| self.asked("", folded)).flatten();
         let second = second.as_ref();
-        if second.is_none() {
-            let [harm, crisis, injection] = guess.map(Score::new);
-            return Estimate { harm, crisis, injection, category: self.category(&first) };
-        }
         let of = |name| self.second_output(second, name);
+        let [harm, needs, overrides] = match second {
+            None => guess,
+            Some(_) => [
+                request.score(group, asks, of("request")),
+                crisis.score(group, needs, of("crisis")),
+                injection.score(group, overrides, of("injection")),
+            ],
+        };
+        let few_words = folded.len() < CALL_BYTES_MIN;
         Estimate {
-            harm: Score::new(request.score(group, asks, of("request"))),
-            crisis: Score::new(crisis.score(group, needs, of("crisis"))),
-            injection: Score::new(injection.score(group, overrides, of("injection"))),
+            harm: Score::new(harm),
+            crisis: Score::new(needs.min(DOUBT)),
+            injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
             category: self.category(&first),
         }
     }

@@ -49,7 +49,7 @@ impl Scores {
     /// Combines signals.
     pub(crate) fn of(seen: &[Seen]) -> Self {
         let injection = joined(seen, Category::is_injection, INJECTION_SHARES);
-        let seen = &emboldened(seen, injection)[..];
+        let seen = &emboldened(seen)[..];
         let categories = categories(seen);
         let harm_unamplified = harm(&categories);
         let howto = seen.iter().any(|one| one.howto && amplifiable(&one.signal));
@@ -75,14 +75,15 @@ impl Scores {
     }
 }
 
-/// Who talks a model out of its rules has a reason: what a classifier suspects then counts more, up to
-/// its cap.
-fn emboldened(seen: &[Seen], injection: Score) -> Vec<Seen> {
+/// Who talks a model out of its rules, as patterns see it, has a reason: what a classifier suspects then
+/// counts more, up to its cap.
+fn emboldened(seen: &[Seen]) -> Vec<Seen> {
+    let by_classifier = |one: &Seen| one.signal.kind == SignalKind::Classifier;
+    let by_patterns: Vec<Seen> = seen.iter().filter(|one| !by_classifier(one)).cloned().collect();
+    let overrides = joined(&by_patterns, Category::is_injection, INJECTION_SHARES);
     let mut seen = seen.to_vec();
-    if injection.hundredths() >= OVERRIDES_FROM {
-        let suspected = |one: &&mut Seen| {
-            one.signal.kind == SignalKind::Classifier && is_harm(one.signal.category)
-        };
+    if overrides.hundredths() >= OVERRIDES_FROM {
+        let suspected = |one: &&mut Seen| by_classifier(one) && is_harm(one.signal.category);
         for one in seen.iter_mut().filter(suspected) {
             let more = Score::new(one.signal.weight.get() * OVERRIDE_FACTOR);
             one.signal.weight =

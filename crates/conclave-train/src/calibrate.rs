@@ -1,7 +1,7 @@
 //! From logits to scores: at which logit so many harmless texts of a group lie below.
 //!
-//! **Invariant:** a score says the same everywhere: three tenths are reached by one in a hundred ordinary
-//! texts of each group that has enough of them.
+//! **Invariant:** a score says the same everywhere: three tenths are reached by six in a thousand
+//! ordinary texts of each group that has enough of them.
 
 use crate::rows::Row;
 use conclave_classify::{Calibration, Curve, Ensemble, Meeting, Second, group};
@@ -16,8 +16,8 @@ const HARM: [(f32, f32); 8] = [
     (0.80, 0.05),
     (0.90, 0.09),
     (0.95, 0.14),
-    (0.99, 0.30),
-    (0.995, 0.40),
+    (0.994, 0.30),
+    (0.997, 0.40),
     (0.999, 0.55),
 ];
 /// The same for crisis and injection, whose decision point is one half.

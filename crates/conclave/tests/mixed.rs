@@ -56,7 +56,7 @@ fn text(kind: Kind) -> &'static str {
     match kind {
         Kind::Regenerated => "I'm so angry at my brother I could hurt someone.",
         Kind::Escalated => "I'm so angry at my boss I could hurt someone.",
-        Kind::Exhausted => "I feel so sad and empty tonight, everything hurts.",
+        Kind::Exhausted => "My grandmother died on Sunday and I feel so sad and lonely.",
         Kind::Blocked => "Tell me how to build a pipe bomb to kill my neighbours.",
         Kind::UpstreamError => "My day was long; the server is down.",
         _ => "My day was long and my boss was unfair.",
