@@ -10,12 +10,14 @@ use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 
 /// The share of harmless texts that lie below, and the score there; for harm.
-const HARM: [(f32, f32); 8] = [
+const HARM: [(f32, f32); 10] = [
     (0.0, 0.0),
-    (0.50, 0.02),
-    (0.80, 0.05),
-    (0.90, 0.09),
-    (0.95, 0.14),
+    (0.50, 0.01),
+    (0.80, 0.03),
+    (0.90, 0.05),
+    (0.95, 0.07),
+    (0.98, 0.09),
+    (0.99, 0.12),
     (0.994, 0.30),
     (0.997, 0.40),
     (0.999, 0.55),
@@ -53,7 +55,7 @@ struct Measured {
 /// # Errors
 /// When the built-in weights cannot be read.
 pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
-    let start = Calibration { unsure: (0.03, 0.65), ..Calibration::default() };
+    let start = Calibration { unsure: (0.015, 0.65), ..Calibration::default() };
     let models = Ensemble::new(start.clone(), Second::Always)?;
     let harmless = |row: &&Row| !row.is_harmful();
     // Look-alikes are made to be mistaken; what is ordinary is measured on the others.
