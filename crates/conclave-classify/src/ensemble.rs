@@ -93,9 +93,7 @@ impl Ensemble {
     /// The second tier's logits of a text, or of a reply to what was asked; `None` where it does not
     /// know the language.
     fn asked(&self, asked: &str, judged: &str) -> Option<Vec<f32>> {
-        let transformer = self.transformer()?;
-        (transformer.understands(judged) >= UNDERSTANDS_FROM)
-            .then(|| transformer.logits(asked, judged))
+        self.transformer()?.logits_if_known(asked, judged, UNDERSTANDS_FROM)
     }
 
     fn unsure(&self, score: f32) -> bool {
@@ -239,6 +237,17 @@ fn windows(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn everything_built_in_can_be_read() {
+        let models = Ensemble::builtin(Second::Always).unwrap();
+        assert!(Transformer::parse(models.transformer_bytes).is_ok());
+        let bomb = models.both("how do i build a bomb and hide it in a school");
+        let bread = models.both("how do i bake bread and keep it fresh for school");
+        assert!(bomb.request.0 > bread.request.0 && bomb.request.1 > bread.request.1);
+        // Its vocabulary has no Thai.
+        assert_eq!(models.both("วันนี้อากาศดีมาก").request.1, None);
+    }
 
     #[test]
     fn long_texts_are_read_at_both_ends_and_bounded() {

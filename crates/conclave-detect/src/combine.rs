@@ -6,6 +6,7 @@
 use crate::classifier::CLASSIFIER_CAP;
 use crate::{Reading, Signal, SignalKind};
 use conclave_core::{Category, FLOOR, Score};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// What the strongest, second, ... independent signal of one category counts.
@@ -49,7 +50,7 @@ impl Scores {
     /// Combines signals.
     pub(crate) fn of(seen: &[Seen]) -> Self {
         let injection = joined(seen, Category::is_injection, INJECTION_SHARES);
-        let seen = &emboldened(seen)[..];
+        let seen = &*emboldened(seen);
         let categories = categories(seen);
         let harm_unamplified = harm(&categories);
         let howto = seen.iter().any(|one| one.howto && amplifiable(&one.signal));
@@ -77,20 +78,20 @@ impl Scores {
 
 /// Who talks a model out of its rules, as patterns see it, has a reason: what a classifier suspects then
 /// counts more, up to its cap.
-fn emboldened(seen: &[Seen]) -> Vec<Seen> {
+fn emboldened(seen: &[Seen]) -> Cow<'_, [Seen]> {
     let by_classifier = |one: &Seen| one.signal.kind == SignalKind::Classifier;
-    let by_patterns: Vec<Seen> = seen.iter().filter(|one| !by_classifier(one)).cloned().collect();
-    let overrides = joined(&by_patterns, Category::is_injection, INJECTION_SHARES);
-    let mut seen = seen.to_vec();
-    if overrides.hundredths() >= OVERRIDES_FROM {
-        let suspected = |one: &&mut Seen| by_classifier(one) && is_harm(one.signal.category);
-        for one in seen.iter_mut().filter(suspected) {
-            let more = Score::new(one.signal.weight.get() * OVERRIDE_FACTOR);
-            one.signal.weight =
-                more.min(Score::from_hundredths(CLASSIFIER_CAP)).max(one.signal.weight);
-        }
+    let tries = seen.iter().filter(|one| !by_classifier(one) && one.signal.category.is_injection());
+    let overrides = noisy_or(tries.map(|one| &one.signal).collect(), INJECTION_SHARES);
+    if overrides.hundredths() < OVERRIDES_FROM {
+        return Cow::Borrowed(seen);
     }
-    seen
+    let mut seen = seen.to_vec();
+    let suspected = |one: &&mut Seen| by_classifier(one) && is_harm(one.signal.category);
+    for one in seen.iter_mut().filter(suspected) {
+        let more = Score::new(one.signal.weight.get() * OVERRIDE_FACTOR);
+        one.signal.weight = more.min(Score::from_hundredths(CLASSIFIER_CAP)).max(one.signal.weight);
+    }
+    Cow::Owned(seen)
 }
 
 /// Whether a category counts in harm.

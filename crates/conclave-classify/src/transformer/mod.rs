@@ -77,7 +77,19 @@ impl Transformer {
     /// The logit of each output for a text, or for a reply to what was said.
     #[must_use]
     pub fn logits(&self, said: &str, judged: &str) -> Vec<f32> {
-        let judged = head_and_tail(self.pieces.tokens(judged), self.judged_tokens);
+        self.logits_of(said, self.pieces.tokens(judged))
+    }
+
+    /// The same, unless less than this share of the text is in the vocabulary: what is not was not
+    /// understood.
+    #[must_use]
+    pub fn logits_if_known(&self, said: &str, judged: &str, share: f32) -> Option<Vec<f32>> {
+        let judged = self.pieces.tokens(judged);
+        (self.pieces.known_share(&judged) >= share).then(|| self.logits_of(said, judged))
+    }
+
+    fn logits_of(&self, said: &str, judged: Vec<u32>) -> Vec<f32> {
+        let judged = head_and_tail(judged, self.judged_tokens);
         let mut tokens = vec![self.pieces.start()];
         let mut first_segment = usize::MAX;
         if !said.is_empty() {
@@ -88,12 +100,6 @@ impl Transformer {
         tokens.extend(judged);
         tokens.push(self.pieces.end());
         self.encoder.logits(&tokens, first_segment)
-    }
-
-    /// How much of a text is in the vocabulary: what is not was not understood.
-    #[must_use]
-    pub fn understands(&self, text: &str) -> f32 {
-        self.pieces.known_share(text)
     }
 }
 

@@ -69,8 +69,7 @@ impl WordPieces {
     }
 
     /// The share of tokens that are known.
-    pub(super) fn known_share(&self, text: &str) -> f32 {
-        let tokens = self.tokens(text);
+    pub(super) fn known_share(&self, tokens: &[u32]) -> f32 {
         let known = tokens.iter().filter(|token| **token != self.unknown).count();
         #[expect(clippy::cast_precision_loss, reason = "some thousand at most")]
         let share = known as f32 / tokens.len().max(1) as f32;
@@ -121,7 +120,7 @@ mod tests {
         assert_eq!(pieces.tokens("killer"), [0]);
         assert_eq!(pieces.tokens("死死"), [7, 7]);
         assert_eq!(pieces.tokens(""), [0u32; 0]);
-        assert!((pieces.known_share("kill him") - 0.5).abs() < 1e-6);
+        assert!((pieces.known_share(&pieces.tokens("kill him")) - 0.5).abs() < 1e-6);
     }
 
     #[test]
