@@ -86,6 +86,27 @@ def targets(row):
     return t
 
 
+def number(name):
+    """A number that stands for a name (FNV-1a)."""
+    h = 0x811C9DC5
+    for byte in name.encode():
+        h = (h ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return h
+
+
+def framed(rows):
+    """Copies of some requests inside a story, a part or a game, with the same label."""
+    lines = (Path(__file__).parent / "frames.txt").read_text(encoding="utf-8").splitlines()
+    frames = [line.replace("\\n", "\n").split("\t", 1) for line in lines if "\t" in line]
+    for row in rows:
+        fitting = [f for language, f in frames if language == row.get("language")]
+        said = texts(row)[1] if row["task"] in ("prompt", "injection") else ""
+        if fitting and 12 <= len(said.encode()) < 400 and number(row["id"]) % 6 == 0:
+            copy = {k: v for k, v in row.items() if k != "turns"}
+            copy["text"] = fitting[number(row["id"]) // 6 % len(fitting)].replace("{}", said)
+            yield copy
+
+
 def capped(rows, seed):
     """At most so many rows of each source, chosen by a fixed seed."""
     groups = {}

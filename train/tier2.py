@@ -215,6 +215,7 @@ def train(args):
         chosen += [row for row in data.corpus(args.corpus, "train") for _ in range(args.corpus_times)]
     for path in args.extra:
         chosen += data.read(path)
+    chosen += list(data.framed(chosen))
     rows = prepare(chosen, t)
     dev = prepare(data.read(Path(args.data, "dev.jsonl.gz")), t)
     print(f"{len(rows)} rows, {sum(len(r[0]) for r in rows) / 1e6:.1f} M tokens; dev {len(dev)}", flush=True)

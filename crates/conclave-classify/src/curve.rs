@@ -84,6 +84,8 @@ pub struct Calibration {
     pub crisis: Meeting,
     /// Overriding instructions.
     pub injection: Meeting,
+    /// A frame that is to make a model forget its rules, as harm.
+    pub frame: Meeting,
     /// Harm of a reply.
     pub reply: Meeting,
 }
@@ -96,7 +98,8 @@ impl Calibration {
     pub fn parse(text: &str) -> Result<Self, ClassifyError> {
         let read: Self =
             toml::from_str(text).map_err(|error| ClassifyError::Description(error.to_string()))?;
-        let meetings = [&read.request, &read.crisis, &read.injection, &read.reply];
+        let Self { request, crisis, injection, frame, reply, .. } = &read;
+        let meetings = [request, crisis, injection, frame, reply];
         let mut curves =
             meetings.iter().flat_map(|one| one.first.values().chain(one.both.values()));
         if curves.all(Curve::rises) {
@@ -151,7 +154,7 @@ mod tests {
                     "[{name}]\nfirst_weight = 1.0\nsecond_weight = 1.0\nfirst.any = {points}\nboth.any = {points}\n"
                 )
             };
-            let all: String = ["request", "crisis", "injection", "reply"].map(meeting).concat();
+            let all: String = ["request", "crisis", "injection", "frame", "reply"].map(meeting).concat();
             format!("unsure = [0.1, 0.6]\n{all}")
         };
         assert!(Calibration::parse(&file("[[-1.0, 0.1], [1.0, 0.5]]")).is_ok());

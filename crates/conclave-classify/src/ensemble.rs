@@ -3,7 +3,7 @@
 //! **Invariant:** the second tier is asked only where the first is unsure, unless the policy says always or
 //! never; nothing is loaded of it before it is first asked.
 
-use crate::curve::{Calibration, group};
+use crate::curve::{Calibration, Meeting, group};
 use crate::{ClassifyError, Features, Linear, Transformer, Voice};
 use conclave_core::{Category, Score};
 use conclave_detect::{Estimate, TextClassifier};
@@ -59,6 +59,8 @@ pub struct Logits {
     pub crisis: (f32, Option<f32>),
     /// Overriding instructions.
     pub injection: (f32, Option<f32>),
+    /// A frame that is to make a model forget its rules.
+    pub frame: (f32, Option<f32>),
 }
 
 impl Ensemble {
@@ -119,33 +121,36 @@ impl Ensemble {
     fn window(&self, folded: &str, language: &str) -> Estimate {
         let first = self.text_logits(folded);
         let group = group(language, folded);
-        let Calibration { request, crisis, injection, .. } = &self.calibration;
-        let [asks, needs, overrides] =
-            ["request", "crisis", "injection"].map(|name| self.output(&first, name));
-        let guess = [
-            request.score(group, asks, None),
-            crisis.score(group, needs, None),
-            injection.score(group, overrides, None),
-        ];
+        let guess = self.scores(group, &first, None);
         let second =
             guess.iter().any(|score| self.unsure(*score)).then(|| self.asked("", folded)).flatten();
-        let second = second.as_ref();
-        let of = |name| self.second_output(second, name);
-        let [harm, needs, overrides] = match second {
+        let [harm, needs, overrides, frame] = match &second {
             None => guess,
-            Some(_) => [
-                request.score(group, asks, of("request")),
-                crisis.score(group, needs, of("crisis")),
-                injection.score(group, overrides, of("injection")),
-            ],
+            Some(_) => self.scores(group, &first, second.as_ref()),
         };
         let few_words = folded.len() < CALL_BYTES_MIN;
         Estimate {
             harm: Score::new(harm),
             crisis: Score::new(needs.min(DOUBT)),
             injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
+            frame: Score::new(frame),
             category: self.category(&first),
         }
+    }
+
+    /// Harm, crisis, injection and frame, by the first tier or by both.
+    fn scores(&self, group: &str, first: &[f32], second: Option<&Vec<f32>>) -> [f32; 4] {
+        let Calibration { request, crisis, injection, frame, .. } = &self.calibration;
+        let score = |meeting: &Meeting, first_says: &str, second_says: &str| {
+            let second = second.and_then(|logits| self.second_output(Some(logits), second_says));
+            meeting.score(group, self.output(first, first_says), second)
+        };
+        [
+            score(request, "request", "request"),
+            score(crisis, "crisis", "crisis"),
+            score(injection, "injection", "injection"),
+            score(frame, "jailbreak", "injection"),
+        ]
     }
 
     /// The first tier's logits of a text.
@@ -170,8 +175,14 @@ impl Ensemble {
     pub fn both(&self, folded: &str) -> Logits {
         let first = self.text_logits(folded);
         let second = self.asked("", folded);
-        let pair = |name| (self.output(&first, name), self.second_output(second.as_ref(), name));
-        Logits { request: pair("request"), crisis: pair("crisis"), injection: pair("injection") }
+        let second = |name| self.second_output(second.as_ref(), name);
+        let pair = |name| (self.output(&first, name), second(name));
+        Logits {
+            request: pair("request"),
+            crisis: pair("crisis"),
+            injection: pair("injection"),
+            frame: (self.output(&first, "jailbreak"), second("injection")),
+        }
     }
 
     /// Both tiers' logits of a reply, the second asked whatever the policy.

@@ -17,6 +17,8 @@ pub struct Estimate {
     pub crisis: Score,
     /// Whether it tries to override instructions.
     pub injection: Score,
+    /// Whether it is a frame that is to make a model forget its rules, as harm.
+    pub frame: Score,
     /// The likeliest kind of harm, if it is harmful at all.
     pub category: Category,
 }
@@ -30,6 +32,7 @@ impl Estimate {
             harm: self.harm.max(other.harm),
             crisis: self.crisis.max(other.crisis),
             injection: self.injection.max(other.injection),
+            frame: self.frame.max(other.frame),
             category,
         }
     }

@@ -2,17 +2,18 @@
 
 use crate::classifier::CLASSIFIER_CAP;
 use crate::combine::{Scores, Seen};
+use crate::language::identify;
 use crate::pattern::{BUILTIN, Book};
 use crate::sight::Sight;
 use crate::{
-    ConversationReading, DetectError, Estimate, Explanation, Reading, Signal, SignalKind,
+    ConversationReading, DetectError, Estimate, Explanation, Frame, Reading, Signal, SignalKind,
     TextClassifier, Trend,
 };
 use conclave_core::{Category, Mode, Role, Score, Threshold};
 use std::fmt;
 use std::sync::Arc;
 
-/// A classifier's fainter word, in hundredths, is not worth a signal.
+/// A fainter word, in hundredths, counts in the scores but is not worth showing.
 const FAINTEST: u8 = 2;
 /// By how much a harmless frame relaxes the line, in hundredths.
 pub(crate) const FRAME_RELAXATION: u8 = 10;
@@ -117,12 +118,20 @@ impl Detector {
             let name = classifier.name();
             let mut signals = signals_of(&plain, name, end);
             for (disguise, unmasked) in &sight.unmasked {
-                let behind = classifier.text(unmasked, sight.language);
+                let behind = classifier.text(unmasked, identify(unmasked));
                 if behind.harm > plain.harm
                     || behind.crisis > plain.crisis
                     || behind.injection > plain.injection
                 {
                     signals.extend(signals_of(&behind, &format!("{name} through {disguise}"), end));
+                }
+            }
+            if let Some(spoken) = &sight.spoken {
+                let within = classifier.text(spoken, identify(spoken));
+                if Threshold::for_mode(Mode::Normal).blocks(within.harm) {
+                    signals.extend(signals_of(&within, &format!("{name} on what is said within"), end));
+                    // Who has it said in a story wants it all the same.
+                    sight.frames.retain(|frame| !matches!(frame, Frame::Fiction | Frame::Game));
                 }
             }
             sight.seen.extend(signals.into_iter().map(|signal| Seen { signal, howto: false }));
@@ -133,23 +142,27 @@ impl Detector {
 
 /// What a classifier says, as signals over the whole text.
 fn signals_of(estimate: &Estimate, source: &str, end: usize) -> Vec<Signal> {
-    let harm = (estimate.category, estimate.harm.min(cap()));
+    let framed = estimate.frame > estimate.harm;
+    let harm = estimate.harm.max(estimate.frame).min(cap());
     let said = [
-        harm,
+        (estimate.category, harm),
         (Category::CrisisDistress, estimate.crisis),
         (Category::Injection, estimate.injection),
     ];
-    let worth_saying = said.into_iter().filter(|(_, weight)| weight.hundredths() >= FAINTEST);
-    worth_saying
-        .map(|(category, weight)| Signal {
-            kind: SignalKind::Classifier,
-            category,
-            start: 0,
-            end,
-            weight,
-            source: source.to_owned(),
-        })
-        .collect()
+    let source = |category| match category {
+        Category::CrisisDistress | Category::Injection => source.to_owned(),
+        _ if framed => format!("{source} on frames that drop the rules"),
+        _ => source.to_owned(),
+    };
+    said.map(|(category, weight)| Signal {
+        kind: SignalKind::Classifier,
+        category,
+        start: 0,
+        end,
+        weight,
+        source: source(category),
+    })
+    .into()
 }
 
 fn cap() -> Score {
@@ -160,7 +173,9 @@ fn cap() -> Score {
 fn judge(sight: &Sight, mode: Mode) -> Reading {
     let mut reading = Reading::empty(mode);
     Scores::of(&sight.seen).fill(&mut reading);
-    reading.signals = sight.seen.iter().map(|one| one.signal.clone()).collect();
+    let worth_saying = |signal: &&Signal| signal.weight.hundredths() >= FAINTEST;
+    let signals = sight.seen.iter().map(|one| &one.signal);
+    reading.signals = signals.filter(worth_saying).cloned().collect();
     reading.frames.clone_from(&sight.frames);
     reading.threshold = threshold(mode, &sight.frames);
     reading.language = if sight.language.is_empty() { "und" } else { sight.language }.to_owned();
@@ -168,7 +183,7 @@ fn judge(sight: &Sight, mode: Mode) -> Reading {
 }
 
 /// The line in force: a frame relaxes it, except where children read.
-fn threshold(mode: Mode, frames: &[crate::Frame]) -> Threshold {
+fn threshold(mode: Mode, frames: &[Frame]) -> Threshold {
     let line = Threshold::for_mode(mode);
     if mode == Mode::ChildSafe || frames.is_empty() {
         line

@@ -23,6 +23,14 @@ const DOUBT_KEPT: f32 = 0.5;
 const SIGNALS_MAX: usize = 64;
 /// How much of a text is looked at to tell how it is written.
 const SAMPLE_BYTES: usize = 4096;
+/// Shorter speech in a scene is not looked at by itself.
+const SPOKEN_BYTES_MIN: usize = 16;
+/// Hidden letters that hold fewer known words say nothing.
+const HIDDEN_WORDS_MIN: usize = 2;
+/// A view with a smaller share of known words is no language.
+const CLEAR: f32 = 0.5;
+/// By so much a view must be clearer than the text to stand for it.
+const CLEARER: f32 = 0.25;
 /// This many words of a turned alphabet make it worth turning.
 const MARKERS: usize = 2;
 
@@ -34,10 +42,12 @@ pub(crate) struct Sight {
     pub(crate) replaced: Vec<Replacement>,
     pub(crate) disguises: Vec<&'static str>,
     pub(crate) language: &'static str,
-    /// The plain form, for a classifier.
+    /// The plain form for a classifier, or what it says through a disguise that hides all of it.
     pub(crate) plain: String,
     /// What it says through disguises, for a classifier.
     pub(crate) unmasked: Vec<(&'static str, String)>,
+    /// What somebody says in a scene that it sets.
+    pub(crate) spoken: Option<String>,
 }
 
 /// What one view showed.
@@ -46,7 +56,7 @@ struct Findings {
     hits: Vec<Hit>,
     replaced: Vec<crate::matching::Replaced>,
     frames: Vec<Frame>,
-    roles: [usize; 4],
+    roles: [usize; 5],
 }
 
 impl Sight {
@@ -62,12 +72,35 @@ impl Sight {
             sight.take(book, &view, &findings, Some(name));
             sight.unmasked.push((name, view.text));
         }
+        sight.plain = base.text;
+        sight.clear(book);
+        if findings.count(Role::Scene) > 0 {
+            sight.spoken = spoken(&sight.plain).map(str::to_owned);
+        }
         sight.seen.sort_by_key(|one| (one.signal.start, one.signal.end));
         sight.seen.truncate(SIGNALS_MAX);
         sight.frames.sort_unstable();
         sight.frames.dedup();
-        sight.plain = base.text;
         sight
+    }
+
+    /// Keeps what a classifier can read. Where the text is gibberish beside what it says through a
+    /// disguise, only that is its text; a view that is no language itself says nothing.
+    fn clear(&mut self, book: &Book) {
+        let clarity = |text: &str| book.vocabulary.clarity(sample(text));
+        if self.unmasked.is_empty() {
+            return;
+        }
+        let plainly = clarity(&self.plain);
+        self.unmasked.retain(|(_, text)| clarity(text) >= CLEAR);
+        let clearest = (0..self.unmasked.len())
+            .map(|at| (clarity(&self.unmasked[at].1), at))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .filter(|(clear, _)| *clear >= plainly + CLEARER);
+        if let Some((_, at)) = clearest {
+            self.plain = self.unmasked.swap_remove(at).1;
+            self.language = identify(&self.plain);
+        }
     }
 
     /// Adds what was seen in a later message, which begins at `offset`.
@@ -181,7 +214,8 @@ impl Sight {
         }
         if traces.tags >= 4 {
             let (start, end) = base.span(0, base.text.len());
-            let weight = Score::from_hundredths(60);
+            // By itself a doubt, because some editors leave such letters behind.
+            let weight = Score::from_hundredths(45);
             let signal = Signal {
                 kind: SignalKind::Disguise,
                 category: Category::Injection,
@@ -206,6 +240,15 @@ fn replacement(view: &Folded, one: &crate::matching::Replaced) -> Replacement {
     }
 }
 
+/// What somebody says in a scene: the longest words between quotation marks, or what follows a colon.
+fn spoken(text: &str) -> Option<&str> {
+    let quoted = text.split(['"', '「', '」', '\n']).skip(1);
+    let quoted = quoted.filter(|said| !said.contains(": ")).max_by_key(|said| said.len());
+    let after_colon = text.split_once(": ").map(|(_, said)| said.lines().next().unwrap_or(said));
+    let long_enough = |said: &&str| said.len() >= SPOKEN_BYTES_MIN;
+    quoted.filter(long_enough).or(after_colon.filter(long_enough))
+}
+
 /// Every other way to look at the text that could matter.
 fn views(
     book: &Book,
@@ -226,7 +269,8 @@ fn views(
         views.push((name, view));
     }
     if !text.is_ascii() {
-        views.extend(tag_text(text).map(|view| ("hidden", view)));
+        let says_something = |view: &Folded| words.known_words(&view.text) >= HIDDEN_WORDS_MIN;
+        views.extend(tag_text(text).filter(says_something).map(|view| ("hidden", view)));
     }
     let straight = sample(&base.text);
     let turned_round = |word: &str| word.chars().rev().collect::<String>();

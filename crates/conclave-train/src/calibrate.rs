@@ -1,8 +1,9 @@
 //! From logits to scores: at which logit so many harmless texts of a group lie below.
 //!
-//! **Invariant:** a score says the same everywhere: three tenths are reached by six in a thousand
+//! **Invariant:** a score says the same everywhere: three tenths are reached by eight in a thousand
 //! ordinary texts of each group that has enough of them.
 
+use crate::cores::on_all_cores;
 use crate::rows::Row;
 use conclave_classify::{Calibration, Curve, Ensemble, Meeting, Second, group};
 use conclave_detect::plain_form;
@@ -15,23 +16,22 @@ const HARM: [(f32, f32); 10] = [
     (0.50, 0.01),
     (0.80, 0.03),
     (0.90, 0.05),
-    (0.95, 0.07),
-    (0.98, 0.09),
-    (0.99, 0.12),
-    (0.994, 0.30),
+    (0.95, 0.08),
+    (0.98, 0.10),
+    (0.988, 0.12),
+    (0.992, 0.30),
     (0.997, 0.40),
     (0.999, 0.55),
 ];
-/// The same for crisis and injection, whose decision point is one half.
-const CALL: [(f32, f32); 7] = [
-    (0.0, 0.0),
-    (0.50, 0.01),
-    (0.80, 0.03),
-    (0.95, 0.10),
-    (0.98, 0.25),
-    (0.99, 0.50),
-    (0.997, 0.80),
-];
+/// The same for a frame, which harmless texts seldom resemble.
+const FRAME: [(f32, f32); 6] =
+    [(0.0, 0.0), (0.90, 0.01), (0.98, 0.05), (0.995, 0.12), (0.997, 0.30), (0.999, 0.50)];
+/// The same for injection, whose decision point is one half.
+const INJECTION: [(f32, f32); 6] =
+    [(0.0, 0.0), (0.50, 0.01), (0.80, 0.03), (0.95, 0.10), (0.985, 0.50), (0.997, 0.80)];
+/// The same for crisis. Most of it is a doubt that must not drown what else is said of a text.
+const CRISIS: [(f32, f32); 7] =
+    [(0.0, 0.0), (0.50, 0.004), (0.80, 0.01), (0.95, 0.03), (0.98, 0.06), (0.99, 0.25), (0.995, 0.45)];
 /// What the first tier's logit counts for crisis, of which the second knows more.
 const CRISIS_FIRST: f32 = 0.5;
 /// A group with fewer harmless texts is measured with the rest of its language, or with all.
@@ -48,6 +48,7 @@ struct Measured {
     request: (f32, Option<f32>),
     crisis: (f32, Option<f32>),
     injection: (f32, Option<f32>),
+    frame: (f32, Option<f32>),
 }
 
 /// Measures the harmless rows and draws the curves.
@@ -78,6 +79,7 @@ pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
             request: logits.request,
             crisis: logits.crisis,
             injection: logits.injection,
+            frame: logits.frame,
         }
     });
     let answered: Vec<Pair> = on_all_cores(&replies, |row| {
@@ -92,8 +94,9 @@ pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
     };
     Ok(Calibration {
         request: meeting(&of(|one| one.request).collect::<Vec<_>>(), 1.0, &HARM),
-        crisis: meeting(&of(|one| one.crisis).collect::<Vec<_>>(), CRISIS_FIRST, &CALL),
-        injection: meeting(&of(|one| one.injection).collect::<Vec<_>>(), 1.0, &CALL),
+        crisis: meeting(&of(|one| one.crisis).collect::<Vec<_>>(), CRISIS_FIRST, &CRISIS),
+        injection: meeting(&of(|one| one.injection).collect::<Vec<_>>(), 1.0, &INJECTION),
+        frame: meeting(&of(|one| one.frame).collect::<Vec<_>>(), 1.0, &FRAME),
         reply: meeting(&answered, 1.0, &HARM),
         ..start
     })
@@ -155,18 +158,4 @@ fn quantile(sorted: &[f32], share: f32) -> f32 {
         (Some(low), None) => *low,
         _ => 0.0,
     }
-}
-
-/// Maps in order, on as many threads as there are cores.
-fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let size = items.len().div_ceil(cores).max(1);
-    std::thread::scope(|scope| {
-        let work = &work;
-        let parts: Vec<_> = items
-            .chunks(size)
-            .map(|part| scope.spawn(move || part.iter().map(work).collect::<Vec<R>>()))
-            .collect();
-        parts.into_iter().flat_map(|part| part.join().unwrap_or_default()).collect()
-    })
 }

@@ -1,5 +1,6 @@
 //! From rows to what a model learns from: features, targets, and how much each counts.
 
+use crate::cores::on_all_cores;
 use crate::fit::Example;
 use crate::rows::{REPLY_OUTPUTS, Row, TEXT_OUTPUTS};
 use conclave_classify::{Features, Voice};
@@ -53,8 +54,8 @@ impl Model {
         Some(features.finish())
     }
 
-    /// What can be learned from these rows.
-    pub fn examples(self, rows: &[Row]) -> Vec<Example> {
+    /// What can be learned from these rows, in their order; `seen` is told of each.
+    pub fn examples(self, rows: &[Row], seen: impl Fn() + Sync) -> Vec<Example> {
         let mut counts: BTreeMap<(&str, bool), f32> = BTreeMap::new();
         for row in rows {
             *counts.entry((&row.source, row.is_harmful())).or_default() += 1.0;
@@ -64,18 +65,17 @@ impl Model {
                 counts.get(&(row.source.as_str(), row.is_harmful())).copied().unwrap_or(1.0);
             (SOURCE_ROWS / of_source).min(1.0).sqrt()
         };
-        let mut examples: Vec<_> = rows
-            .iter()
-            .filter_map(|row| {
-                let targets = match self {
-                    Self::Text => row.text_targets(),
-                    Self::Reply => row.reply_targets(),
-                }?;
-                let share = |output: &&str| weight(row) * bystander(row, output);
-                let weights = self.outputs().iter().map(share).collect();
-                Some(Example { features: self.features(row)?, targets, weights })
-            })
-            .collect();
+        let example = |row: &Row| {
+            seen();
+            let targets = match self {
+                Self::Text => row.text_targets(),
+                Self::Reply => row.reply_targets(),
+            }?;
+            let share = |output: &&str| weight(row) * bystander(row, output);
+            let weights = self.outputs().iter().map(share).collect();
+            Some(Example { features: self.features(row)?, targets, weights })
+        };
+        let mut examples: Vec<_> = on_all_cores(rows, example).into_iter().flatten().collect();
         balance(&mut examples, self.outputs().len());
         examples
     }

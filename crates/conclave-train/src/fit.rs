@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** the same examples in the same order give the same weights.
 
+use crate::chance::Chance;
 use conclave_classify::{bucket, share};
 
 /// One row as the model sees it.
@@ -65,7 +66,7 @@ pub fn fit(examples: &[Example], outputs: usize, plan: Plan, mut seen: impl FnMu
     let mut squares = vec![plan.caution; size];
     let mut bias_squares = vec![1e-2f32; outputs];
     let mut order: Vec<usize> = (0..examples.len()).collect();
-    let mut chance = 0x2545_f491_4f6c_dd1d;
+    let mut chance = Chance::seeded(0x2545_f491_4f6c_dd1d);
     for _ in 0..plan.epochs {
         shuffle(&mut order, &mut chance);
         for &at in &order {
@@ -118,12 +119,9 @@ pub fn sigmoid(logit: f32) -> f32 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-fn shuffle(order: &mut [usize], chance: &mut u64) {
+fn shuffle(order: &mut [usize], chance: &mut Chance) {
     for at in (1..order.len()).rev() {
-        *chance ^= *chance << 13;
-        *chance ^= *chance >> 7;
-        *chance ^= *chance << 17;
-        let other = usize::try_from(*chance % (at as u64 + 1)).unwrap_or(0);
+        let other = chance.below(at + 1);
         order.swap(at, other);
     }
 }

@@ -1,15 +1,19 @@
 //! Trains the classifiers from labelled rows and writes their weights.
 
+mod ablate;
 mod calibrate;
+mod chance;
+mod cores;
 mod examples;
 mod fit;
+mod frames;
+mod progress;
 mod rows;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use examples::Model;
-use fit::{Example, Fitted, Plan, fit};
-use indicatif::{ProgressBar, ProgressStyle};
+use fit::{Fitted, Plan, fit};
 use rows::Row;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -28,6 +32,8 @@ enum Step {
     Ngrams(Ngrams),
     /// Draw the curves from logits to scores, with the weights that are built in.
     Calibrate(Calibrate),
+    /// Say what the corpus buys: learn without it, from it alone and with it, and measure each.
+    Ablate(ablate::Ablate),
 }
 
 /// Where rows come from and weights go.
@@ -54,6 +60,13 @@ struct Ngrams {
     /// Also write what the weights say of every row of dev, one JSON object a line.
     #[arg(long, value_name = "FILE")]
     scores: Option<PathBuf>,
+    #[command(flatten)]
+    learning: Learning,
+}
+
+/// How the n-gram models learn.
+#[derive(Debug, Args)]
+struct Learning {
     /// Buckets, as a power of two.
     #[arg(long, default_value_t = 17)]
     bits: u32,
@@ -81,6 +94,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().step {
         Step::Ngrams(args) => ngrams(&args),
         Step::Calibrate(args) => draw(&args),
+        Step::Ablate(args) => ablate::ablate(&args),
     }
 }
 
@@ -89,11 +103,21 @@ impl Places {
     fn rows(&self, split: &str) -> anyhow::Result<Vec<Row>> {
         let mut rows = rows::read(&self.data.join(format!("{split}.jsonl.gz")))?;
         if let Some(corpus) = &self.corpus {
-            for file in rows::files(&corpus.join(split))? {
-                rows.extend(rows::read(&file)?);
-            }
+            rows.extend(rows::read_folder(&corpus.join(split))?);
         }
         Ok(rows)
+    }
+}
+
+impl Learning {
+    const fn plan(&self) -> Plan {
+        Plan {
+            bits: self.bits,
+            epochs: self.epochs,
+            rate: self.rate,
+            caution: self.caution,
+            decay: self.decay,
+        }
     }
 }
 
@@ -102,22 +126,14 @@ fn ngrams(args: &Ngrams) -> anyhow::Result<()> {
     for file in &args.places.extra {
         train.extend(rows::read(file)?);
     }
+    train.extend(frames::framed(&train));
     std::fs::create_dir_all(&args.places.out)?;
-    let plan = Plan {
-        bits: args.bits,
-        epochs: args.epochs,
-        rate: args.rate,
-        caution: args.caution,
-        decay: args.decay,
-    };
+    let plan = args.learning.plan();
     let mut scores =
         args.scores.as_deref().map(std::fs::File::create).transpose()?.map(BufWriter::new);
     for model in [Model::Text, Model::Reply] {
-        let examples = model.examples(&train);
-        let fitted = learn(model, &examples, plan)?;
-        let bytes =
-            conclave_classify::pack(model.outputs(), plan.bits, &fitted.biases, &fitted.weights);
-        write(&args.places.out.join(model.file()), &bytes)?;
+        let fitted = learn(model.file(), model, &train, plan)?;
+        write(&args.places.out.join(model.file()), &packed(model, &fitted, plan))?;
         if let Some(scores) = &mut scores {
             write_scores(
                 scores,
@@ -130,13 +146,21 @@ fn ngrams(args: &Ngrams) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn learn(model: Model, examples: &[Example], plan: Plan) -> anyhow::Result<Fitted> {
-    let bar = ProgressBar::new(examples.len() as u64 * u64::from(plan.epochs));
-    bar.set_style(ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left")?);
-    bar.set_message(model.file());
-    let fitted = fit(examples, model.outputs().len(), plan, || bar.inc(1));
-    bar.finish_and_clear();
+/// Learns a model from rows, with a bar for the reading and one for the learning.
+fn learn(name: &str, model: Model, rows: &[Row], plan: Plan) -> anyhow::Result<Fitted> {
+    let reading = progress::bar(&format!("{name}: read"), rows.len())?;
+    let examples = model.examples(rows, || reading.inc(1));
+    reading.finish_and_clear();
+    let steps = examples.len().saturating_mul(usize::try_from(plan.epochs)?);
+    let learning = progress::bar(&format!("{name}: learn"), steps)?;
+    let fitted = fit(&examples, model.outputs().len(), plan, || learning.inc(1));
+    learning.finish_and_clear();
     Ok(fitted)
+}
+
+/// The weights as they are shipped.
+fn packed(model: Model, fitted: &Fitted, plan: Plan) -> Vec<u8> {
+    conclave_classify::pack(model.outputs(), plan.bits, &fitted.biases, &fitted.weights)
 }
 
 fn write_scores(

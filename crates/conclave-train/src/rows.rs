@@ -77,7 +77,15 @@ impl Row {
         self.text.clone().unwrap_or_else(turns)
     }
 
-    fn is(&self, kind: &str) -> bool {
+    /// The same row with another text.
+    #[must_use]
+    pub fn with_text(&self, text: String) -> Self {
+        Self { text: Some(text), turns: Vec::new(), ..self.clone() }
+    }
+
+    /// Whether it has this kind or facet.
+    #[must_use]
+    pub fn is(&self, kind: &str) -> bool {
         self.categories.iter().any(|one| one == kind)
     }
 
@@ -103,6 +111,7 @@ impl Row {
             "injection" => match output {
                 "injection" => Some(harmful),
                 "request" | "crisis" => (!harmful).then_some(false),
+                "jailbreak" => Some(harmful && (self.is("role_play") || self.is("story_jailbreak"))),
                 _ => None,
             },
             _ => None,
@@ -175,11 +184,17 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Every JSONL file of a folder, in the order of their names.
+/// Reads every row of a folder's JSONL files, in the order of their names.
 ///
 /// # Errors
-/// When the folder cannot be read.
-pub fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// When the folder or a file cannot be read, or a line is not a row.
+pub fn read_folder(folder: &Path) -> anyhow::Result<Vec<Row>> {
+    let read = files(folder)?.into_iter().map(|file| read(&file)).collect::<Result<Vec<_>, _>>();
+    Ok(read?.concat())
+}
+
+/// Every JSONL file of a folder, in the order of their names.
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
     let mut paths =
         entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;

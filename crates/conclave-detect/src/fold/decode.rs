@@ -5,6 +5,7 @@
 
 use super::base::fold_numbered;
 use super::chars::{is_han, is_kana};
+use super::sound::LANGUAGE;
 use super::{Folded, Vocabulary};
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -16,6 +17,11 @@ const LEVELS: usize = 2;
 const CANDIDATES_MAX: usize = 8;
 /// How much one piece may hold.
 pub(crate) const BYTES_MAX: usize = 64 * 1024;
+
+/// So many letters of another script are no accident.
+const FOREIGN_MIN: usize = 6;
+/// Shorter text is not judged by its sound.
+const SOUND_BYTES_MIN: usize = 12;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
@@ -252,9 +258,13 @@ impl Decoder<'_> {
         if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')) {
             return false;
         }
-        let foreign = text.chars().filter(|&c| is_kana(c) || is_han(c)).count();
+        let dense = text.chars().filter(|&c| is_kana(c) || is_han(c)).count();
+        let foreign = text.chars().filter(|c| c.is_alphabetic() && !c.is_ascii()).count();
         let lower = text.to_lowercase();
-        foreign >= 2
+        let sounds = || self.words.sound.of(&lower).is_some_and(|sound| sound >= LANGUAGE);
+        dense >= 2
+            || foreign >= FOREIGN_MIN && foreign * 2 >= text.chars().count()
+            || text.len() >= SOUND_BYTES_MIN && text.contains(' ') && sounds()
             || lower
                 .split(|c: char| !c.is_ascii_alphabetic())
                 .any(|word| word.len() >= 3 && self.words.knows(word))

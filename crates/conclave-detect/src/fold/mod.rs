@@ -10,6 +10,7 @@ pub(crate) mod chars;
 mod confusable;
 mod decode;
 mod repair;
+mod sound;
 mod transform;
 
 pub(crate) use base::fold;

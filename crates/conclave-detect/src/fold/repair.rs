@@ -6,6 +6,7 @@
 use super::Folded;
 use super::chars::{is_emoji, is_unspaced};
 use super::confusable::latin_lookalike;
+use super::sound::Sound;
 use std::collections::{HashMap, HashSet};
 
 /// Longer pieces are not words.
@@ -21,6 +22,22 @@ const MIXED_MIN: u32 = 2;
 const PICTURES_MIN: usize = 3;
 /// Shorter words are not searched for swapped letters: too many of them are words either way.
 const SWAPPED_CHARS_MIN: usize = 5;
+/// So many pieces tell how clearly a text is language.
+const SAMPLE_PIECES: usize = 400;
+/// A longer piece counts as so many letters.
+const WORD_BYTES_COUNTED: u16 = 40;
+/// So many words with digits for letters make a text of them.
+const LEET_MIN: usize = 3;
+/// By so much better must a turned text sound to be worth turning.
+const TURNED_BETTER: f32 = 0.3;
+/// What a letter outside known words costs when letters are cut into words; a word costs one.
+const UNKNOWN_LETTER: u32 = 3;
+/// Letters cut into words must mostly lie in known ones: one of so many may not.
+const UNKNOWN_SHARE: usize = 3;
+/// So many words with a sign between their letters make a text of them.
+const SIGNED_MIN: usize = 2;
+/// So many words with letters drawn out make a text of them.
+const DRAWN_MIN: usize = 2;
 /// So many words at the beginning tell whether a text is turned around.
 const SAMPLE_WORDS: usize = 24;
 
@@ -30,6 +47,8 @@ pub(crate) struct Vocabulary {
     words: HashSet<Box<str>>,
     /// Words without repeated letters, and what they stand for.
     squeezed: HashMap<Box<str>, Box<str>>,
+    /// How their letters sound.
+    pub(crate) sound: Sound,
 }
 
 impl Vocabulary {
@@ -40,6 +59,7 @@ impl Vocabulary {
                 continue;
             }
             self.words.insert(word.into());
+            self.sound.learn(word);
             let kept = self.squeezed.entry(squeeze(word).into()).or_insert_with(|| word.into());
             if word.len() < kept.len() {
                 *kept = word.into();
@@ -85,15 +105,33 @@ impl Vocabulary {
         None
     }
 
+    /// How clearly a text is language: the share of its letters that stand in words. There is no
+    /// list of words of other scripts, so that their letters count as known.
+    pub(crate) fn clarity(&self, text: &str) -> f32 {
+        let (mut known, mut all) = (0_u16, 0_u16);
+        for piece in text.split(|c: char| !c.is_alphanumeric()).take(SAMPLE_PIECES) {
+            let length = u16::try_from(piece.len()).unwrap_or(u16::MAX).min(WORD_BYTES_COUNTED);
+            let is_known = !piece.is_ascii() || self.sounds_known(piece);
+            known = known.saturating_add(if is_known { length } else { 0 });
+            all = all.saturating_add(length);
+        }
+        f32::from(known) / f32::from(all.max(1))
+    }
+
     /// Whether the words at the beginning of a text are known in another form and unknown as they stand.
     pub(crate) fn is_turned(&self, text: &str, turn: impl Fn(&str) -> String) -> bool {
         let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() >= 2);
         let (mut straight, mut turned) = (0, 0);
+        let (mut as_written, mut as_turned) = (String::new(), String::new());
         for word in words.take(SAMPLE_WORDS) {
+            let other = turn(word);
             straight += usize::from(self.knows(word));
-            turned += usize::from(self.knows(&turn(word)));
+            turned += usize::from(self.knows(&other));
+            as_written.extend([word, " "]);
+            as_turned.extend([&other, " "]);
         }
-        turned >= 2 && turned > straight * 2
+        let known = turned >= 2 && turned > straight * 2;
+        known || self.sound.better(&as_written, &as_turned, TURNED_BETTER)
     }
 
     /// Whether some pattern holds this word.
@@ -106,6 +144,41 @@ impl Vocabulary {
             return None;
         }
         self.squeezed.get(squeeze(word).as_str()).map(AsRef::as_ref)
+    }
+
+    /// Cuts letters without spaces into known words and, where there are none, what lies between them.
+    fn segment_loosely(&self, letters: &str) -> Option<String> {
+        let n = letters.len();
+        if !letters.is_ascii() || n > RUN_MAX {
+            return None;
+        }
+        // best[i]: the least that the first i letters cost, where their last piece starts, whether known.
+        let mut best: Vec<(u32, usize, bool)> = vec![(0, 0, true)];
+        for end in 1..=n {
+            let unknown = (best[end - 1].0 + UNKNOWN_LETTER, end - 1, false);
+            let words = (end.saturating_sub(20)..end)
+                .filter(|start| {
+                    let word = &letters[*start..end];
+                    matches!(word, "a" | "i") || self.knows(word)
+                })
+                .map(|start| (best[start].0 + 1, start, true));
+            best.push(words.min().filter(|known| known.0 <= unknown.0).unwrap_or(unknown));
+        }
+        let mut pieces: Vec<(usize, usize, bool)> = Vec::new();
+        let mut end = n;
+        while end > 0 {
+            let (_, start, known) = best[end];
+            match pieces.last_mut() {
+                Some((from, _, false)) if !known => *from = start,
+                _ => pieces.push((start, end, known)),
+            }
+            end = start;
+        }
+        let unknown: usize =
+            pieces.iter().filter(|piece| !piece.2).map(|(start, end, _)| end - start).sum();
+        pieces.reverse();
+        let words: Vec<&str> = pieces.iter().map(|&(start, end, _)| &letters[start..end]).collect();
+        (unknown * UNKNOWN_SHARE <= n).then(|| words.join(" "))
     }
 
     /// Cuts letters without spaces into known words.
@@ -155,10 +228,21 @@ fn squeeze(word: &str) -> String {
 /// right only where that was seen to make sense.
 pub(crate) fn repair(folded: &Folded, vocabulary: &Vocabulary, swaps: bool) -> Option<Folded> {
     let mixed = folded.traces.mixed_words >= MIXED_MIN;
-    let speller = Speller { vocabulary, mixed, swaps };
+    let chunks = chunks(&folded.text);
+    let digits = writes_digits_for_letters(&folded.text, &chunks, vocabulary);
+    let drawn = chunks
+        .iter()
+        .filter(|chunk| undrawn(&folded.text[chunk.start..chunk.end]).is_some())
+        .nth(DRAWN_MIN - 1)
+        .is_some();
+    let signed = chunks
+        .iter()
+        .filter(|chunk| unsigned(&folded.text[chunk.start..chunk.end]).is_some())
+        .nth(SIGNED_MIN - 1)
+        .is_some();
+    let speller = Speller { vocabulary, mixed, swaps, digits, drawn, signed };
     let mut out = folded.sibling();
     let mut changed = false;
-    let chunks = chunks(&folded.text);
     let drop_pictures = chunks.iter().filter(|chunk| chunk.picture).count() >= PICTURES_MIN;
     let mut at = 0;
     while at < chunks.len() {
@@ -182,6 +266,28 @@ pub(crate) fn repair(folded: &Folded, vocabulary: &Vocabulary, swaps: bool) -> O
         }
     }
     changed.then_some(out)
+}
+
+/// Whether several words are known only once their digits are read as letters.
+fn writes_digits_for_letters(text: &str, chunks: &[Chunk], vocabulary: &Vocabulary) -> bool {
+    let disguised = |chunk: &&Chunk| {
+        let piece = &text[chunk.start..chunk.end];
+        piece.len() <= WORD_CHARS_MAX
+            && piece.bytes().any(|byte| byte.is_ascii_digit())
+            && letters_for_digits(piece).is_some_and(|word| word.len() > 2 && vocabulary.knows(&word))
+    };
+    chunks.iter().filter(disguised).nth(LEET_MIN - 1).is_some()
+}
+
+/// The usual letter for each digit; `None` where one stands for none, or nothing else is there.
+fn letters_for_digits(piece: &str) -> Option<String> {
+    let core = piece.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let letter = |c: char| match c {
+        '0' | '1' | '3' | '4' | '5' | '7' => stands_for(c).chars().next(),
+        c => c.is_ascii_lowercase().then_some(c),
+    };
+    let word: Option<String> = core.chars().map(letter).collect();
+    word.filter(|word| !word.is_empty())
 }
 
 /// A piece between blanks.
@@ -228,8 +334,14 @@ fn join_singles(
         letters.iter().for_each(|&(c, origin)| out.push(c, origin));
         return true;
     }
+    if let Some(words) = wider_apart(&letters) {
+        words.into_iter().for_each(|(c, origin)| out.push(c, origin));
+        return true;
+    }
     let joined: String = letters.iter().map(|&(c, _)| c).collect();
-    let Some(words) = spellings(&joined).iter().find_map(|word| vocabulary.segment(word)) else {
+    let loosely = || vocabulary.segment_loosely(&joined);
+    let cut = spellings(&joined).iter().find_map(|word| vocabulary.segment(word)).or_else(loosely);
+    let Some(words) = cut else {
         return false;
     };
     if words.split(' ').all(|word| word.len() < 3) {
@@ -244,6 +356,33 @@ fn join_singles(
         out.push(c, origin);
     }
     true
+}
+
+/// Letters whose words stand wider apart than the letters themselves, written as words.
+fn wider_apart(letters: &[(char, u32)]) -> Option<Vec<(char, u32)>> {
+    let gaps = || letters.windows(2).map(|pair| pair[1].1.saturating_sub(pair[0].1));
+    let narrow = gaps().min()?;
+    let words = gaps().filter(|gap| *gap > narrow).count() + 1;
+    if words < 2 || letters.len() < words * 2 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(letters.len() + words);
+    for (at, &(c, origin)) in letters.iter().enumerate() {
+        if at > 0 && origin.saturating_sub(letters[at - 1].1) > narrow {
+            out.push((' ', origin));
+        }
+        out.push((c, origin));
+    }
+    Some(out)
+}
+
+/// The letters of a piece in which one and the same sign stands between them.
+fn unsigned(piece: &str) -> Option<String> {
+    let sign = piece.chars().skip(1).find(|c| !c.is_alphanumeric())?;
+    let signs = piece.chars().filter(|c| *c == sign).count();
+    let rest: String = piece.chars().filter(|c| *c != sign).collect();
+    let letters = rest.chars().filter(|c| c.is_alphabetic()).count();
+    (letters >= 3 && signs * 2 >= letters && !rest.chars().any(|c| c.is_ascii_digit())).then_some(rest)
 }
 
 /// Writes one piece, in plain spelling where it is a known word in disguise.
@@ -281,24 +420,44 @@ struct Speller<'a> {
     mixed: bool,
     /// Swapped letters are put right.
     swaps: bool,
+    /// Digits stand for letters in all of the text: unknown words and words of digits alone as well.
+    digits: bool,
+    /// Letters are drawn out in several words: in unknown ones as well.
+    drawn: bool,
+    /// A sign stands between the letters of several words: of unknown ones as well.
+    signed: bool,
 }
 
 impl Speller<'_> {
     /// What a piece says in plain spelling, if it is a disguise of a known word.
     fn plain_spelling(self, piece: &str) -> Option<String> {
-        let Self { vocabulary, mixed, swaps } = self;
-        if piece.len() < 2 || piece.chars().count() > WORD_CHARS_MAX || piece.contains("://") {
+        let Self { vocabulary, mixed, swaps, digits, drawn, signed } = self;
+        let by_digits = || {
+            let has_digit = piece.bytes().any(|byte| byte.is_ascii_digit());
+            (digits && has_digit).then(|| letters_for_digits(piece)).flatten()
+        };
+        if piece.len() == 1 {
+            return by_digits();
+        }
+        if piece.is_empty() || piece.chars().count() > WORD_CHARS_MAX || piece.contains("://") {
             return None;
         }
         if piece.bytes().all(|b| b.is_ascii_lowercase()) {
             let unswapped = || vocabulary.unswapped(piece).filter(|_| swaps);
-            return squeezed_spelling(piece, vocabulary).or_else(unswapped);
+            let shorter = || undrawn(piece).filter(|_| drawn);
+            return squeezed_spelling(piece, vocabulary).or_else(unswapped).or_else(shorter);
+        }
+        if signed && let Some(letters) = unsigned(piece) {
+            return Some(letters);
+        }
+        if drawn && let Some(shorter) = undrawn(piece) {
+            return Some(shorter);
         }
         if piece.chars().any(is_unspaced) {
             return unspaced_spelling(piece);
         }
         if !piece.chars().any(char::is_alphabetic) {
-            return None;
+            return by_digits();
         }
         if let Some(word) = lookalike_spelling(piece, mixed) {
             let said = vocabulary.knows(&word) || (mixed && matches!(word.as_str(), "a" | "i"));
@@ -306,7 +465,7 @@ impl Speller<'_> {
         }
         let mut words = spellings(piece);
         words.push(piece.chars().filter(char::is_ascii_alphabetic).collect());
-        words.iter().find_map(|word| known(word, vocabulary))
+        words.iter().find_map(|word| known(word, vocabulary)).or_else(by_digits)
     }
 }
 
@@ -331,6 +490,24 @@ fn squeezed_spelling(word: &str, vocabulary: &Vocabulary) -> Option<String> {
         return None;
     }
     vocabulary.unsqueezed(word).map(str::to_owned)
+}
+
+/// The piece with one letter where three or more of the same stood, if there are any.
+fn undrawn(piece: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut run = (None, 0);
+    let mut longest = 0;
+    for c in piece.chars() {
+        run = if run.0 == Some(c) { (run.0, run.1 + 1) } else { (Some(c), 1) };
+        longest = longest.max(if c.is_alphabetic() { run.1 } else { 0 });
+        if run.1 == 3 {
+            out.truncate(out.len() - c.len_utf8());
+        }
+        if run.1 < 3 || !c.is_alphabetic() {
+            out.push(c);
+        }
+    }
+    (longest >= 3).then_some(out)
 }
 
 /// Japanese and the like with signs between the characters.
@@ -419,6 +596,7 @@ mod tests {
             ("h0w t0 m4ke a b0mb", "how to make a bomb"),
             ("h o w t o m a k e a b o m b", "how to make a bomb"),
             ("su!c1de", "suicide"),
+            ("h0w 70 m4k3 4 b0mb f45t", "how to make a bomb fast"),
             ("k😀i😀l😀l him", "kill him"),
             ("ex.plo.sives", "explosives"),
             ("how 🔥 to 🌸 make 🔥 a 🔥 bomb", "how to make a bomb"),

@@ -58,6 +58,8 @@ pub(crate) enum Role {
     Reversed,
     /// The text may be a shifted alphabet.
     Cipher,
+    /// Somebody speaks in a story or a part: what they say is looked at by itself.
+    Scene,
 }
 
 /// Where concepts must stand to each other.

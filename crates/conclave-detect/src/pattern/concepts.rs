@@ -265,6 +265,7 @@ impl Concepts {
             self.teach(&mut vocabulary, &key.text, *id);
             texts.entry(key).or_default().extend(&reach[usize::from(*id)]);
         }
+        vocabulary.sound.settle();
         let mut texts: Vec<_> = texts.into_iter().filter(|(_, ids)| !ids.is_empty()).collect();
         texts.sort();
         let automaton = AhoCorasick::builder()
@@ -281,8 +282,13 @@ impl Concepts {
     /// Tells the vocabulary of disguised words about a phrase.
     fn teach(&self, vocabulary: &mut Vocabulary, phrase: &str, id: ConceptId) {
         if self.foreign.contains(&id) {
-            let long = phrase.split(' ').filter(|word| word.len() >= FOREIGN_LETTERS);
-            long.for_each(|word| vocabulary.learn(word));
+            for word in phrase.split(' ').filter(|word| word.bytes().all(|b| b.is_ascii_lowercase())) {
+                if word.len() >= FOREIGN_LETTERS {
+                    vocabulary.learn(word);
+                } else {
+                    vocabulary.sound.learn(word);
+                }
+            }
         } else if !self.is_marker(id) {
             vocabulary.learn(phrase);
         }
@@ -353,5 +359,6 @@ const fn role_of(name: RoleName) -> Role {
         RoleName::Rot13 => Role::Rot13,
         RoleName::Reversed => Role::Reversed,
         RoleName::Cipher => Role::Cipher,
+        RoleName::Scene => Role::Scene,
     }
 }

@@ -73,6 +73,8 @@ pub(crate) enum RoleName {
     Reversed,
     /// Talk of a cipher.
     Cipher,
+    /// Somebody is to speak in a story or a part.
+    Scene,
 }
 
 /// How much a rule says.
