@@ -18,6 +18,9 @@ const WINDOWS_MAX: usize = 12;
 
 /// In shorter texts injection stays a doubt until a pattern agrees.
 const CALL_BYTES_MIN: usize = 40;
+/// A frame that is to make a model forget its rules takes more words than this; shorter stages are set for
+/// harmless plays as well.
+const FRAME_BYTES_MIN: usize = 300;
 /// The most that such a doubt says: just less than the decision point. Crisis is always one, because grief
 /// and danger share their words; any hint that a pattern sees makes it a call.
 const DOUBT: f32 = 0.45;
@@ -133,7 +136,7 @@ impl Ensemble {
             harm: Score::new(harm),
             crisis: Score::new(needs.min(DOUBT)),
             injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
-            frame: Score::new(frame),
+            frame: Score::new(if folded.len() < FRAME_BYTES_MIN { 0.0 } else { frame }),
             category: self.category(&first),
         }
     }

@@ -15,6 +15,10 @@ use std::sync::Arc;
 
 /// A fainter word, in hundredths, counts in the scores but is not worth showing.
 const FAINTEST: u8 = 2;
+/// Up to this length a scene with somebody speaking is a small stage.
+const SCENE_BYTES_MAX: usize = 800;
+/// The most that a classifier's word on a small stage's instructions counts, in hundredths.
+const STAGE_DOUBT: u8 = 45;
 /// By how much a harmless frame relaxes the line, in hundredths.
 pub(crate) const FRAME_RELAXATION: u8 = 10;
 
@@ -114,7 +118,11 @@ impl Detector {
         let mut sight = Sight::of(&self.book, text);
         if let Some(classifier) = &self.classifier {
             let end = text.chars().count();
-            let plain = classifier.text(&sight.plain, sight.language);
+            let mut plain = classifier.text(&sight.plain, sight.language);
+            if sight.spoken.is_some() && sight.plain.len() < SCENE_BYTES_MAX {
+                // Who sets a small stage for somebody to speak gives the model a part, as people do.
+                plain.injection = plain.injection.min(Score::from_hundredths(STAGE_DOUBT));
+            }
             let name = classifier.name();
             let mut signals = signals_of(&plain, name, end);
             for (disguise, unmasked) in &sight.unmasked {

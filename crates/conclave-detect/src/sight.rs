@@ -5,7 +5,7 @@
 
 use crate::combine::Seen;
 use crate::fold::chars::is_emoji;
-use crate::fold::{Folded, caesar, decode, fold, repair, reversed, rot13, rot13_word, tag_text};
+use crate::fold::{Folded, caesar, decode, fold, repair, reversed, rot13, rot13_word, tag_text, tags_in_place};
 use crate::language::identify;
 use crate::matching::{Hit, apply_readings, find_hits};
 use crate::pattern::{Book, Role};
@@ -271,6 +271,8 @@ fn views(
     if !text.is_ascii() {
         let says_something = |view: &Folded| words.known_words(&view.text) >= HIDDEN_WORDS_MIN;
         views.extend(tag_text(text).filter(says_something).map(|view| ("hidden", view)));
+        let is_clear = |view: &Folded| words.clarity(sample(&view.text)) >= CLEAR;
+        views.extend(tags_in_place(text).filter(is_clear).map(|view| ("hidden", view)));
     }
     let straight = sample(&base.text);
     let turned_round = |word: &str| word.chars().rev().collect::<String>();

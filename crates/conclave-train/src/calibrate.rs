@@ -30,10 +30,17 @@ const FRAME: [(f32, f32); 6] =
 const INJECTION: [(f32, f32); 6] =
     [(0.0, 0.0), (0.50, 0.01), (0.80, 0.03), (0.95, 0.10), (0.985, 0.50), (0.997, 0.80)];
 /// The same for crisis. Most of it is a doubt that must not drown what else is said of a text.
-const CRISIS: [(f32, f32); 7] =
-    [(0.0, 0.0), (0.50, 0.004), (0.80, 0.01), (0.95, 0.03), (0.98, 0.06), (0.99, 0.25), (0.995, 0.45)];
+const CRISIS: [(f32, f32); 7] = [
+    (0.0, 0.0),
+    (0.50, 0.004),
+    (0.80, 0.01),
+    (0.95, 0.03),
+    (0.98, 0.06),
+    (0.99, 0.25),
+    (0.995, 0.45),
+];
 /// What the first tier's logit counts for crisis, of which the second knows more.
-const CRISIS_FIRST: f32 = 0.5;
+pub const CRISIS_FIRST: f32 = 0.5;
 /// A group with fewer harmless texts is measured with the rest of its language, or with all.
 const ENOUGH: usize = 120;
 /// Beyond the last point the score rises by so much again, over a wide distance: what is worse than nearly

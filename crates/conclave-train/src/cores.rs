@@ -15,9 +15,9 @@ pub fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync
             .map(|_| scope.spawn(|| std::iter::from_fn(take).collect::<Vec<_>>()))
             .collect();
         // What is missing would shift everything after it, so that a panic is passed on.
-        let joined = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let joined = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.flatten().collect()
     });
     done.sort_unstable_by_key(|(at, _)| *at);

@@ -21,7 +21,9 @@ pub fn framed(rows: &[Row]) -> Vec<Row> {
         .map(|(language, frame)| (language, frame.replace("\\n", "\n")))
         .collect();
     let suits = |row: &&Row| {
-        matches!(row.task.as_str(), "prompt" | "injection") && row.response.is_none() && LENGTHS.contains(&row.said().len())
+        matches!(row.task.as_str(), "prompt" | "injection")
+            && row.response.is_none()
+            && LENGTHS.contains(&row.said().len())
     };
     rows.iter().filter(suits).filter_map(|row| frame(row, &frames)).collect()
 }

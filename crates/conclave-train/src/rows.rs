@@ -111,7 +111,9 @@ impl Row {
             "injection" => match output {
                 "injection" => Some(harmful),
                 "request" | "crisis" => (!harmful).then_some(false),
-                "jailbreak" => Some(harmful && (self.is("role_play") || self.is("story_jailbreak"))),
+                "jailbreak" => {
+                    Some(harmful && (self.is("role_play") || self.is("story_jailbreak")))
+                }
                 _ => None,
             },
             _ => None,

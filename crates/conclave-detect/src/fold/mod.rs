@@ -16,7 +16,7 @@ mod transform;
 pub(crate) use base::fold;
 pub(crate) use decode::decode;
 pub(crate) use repair::{Vocabulary, repair};
-pub(crate) use transform::{caesar, reversed, rot13, rot13_word, tag_text};
+pub(crate) use transform::{caesar, reversed, rot13, rot13_word, tag_text, tags_in_place};
 
 /// What was noticed while folding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -36,6 +36,10 @@ const UNKNOWN_LETTER: u32 = 3;
 const UNKNOWN_SHARE: usize = 3;
 /// So many words with a sign between their letters make a text of them.
 const SIGNED_MIN: usize = 2;
+/// More characters than this with signs between them are a disguise even in one piece.
+const UNSPACED_MIN: usize = 5;
+/// Longer pieces without a blank are not put together.
+const UNSPACED_BYTES_MAX: usize = 8192;
 /// So many words with letters drawn out make a text of them.
 const DRAWN_MIN: usize = 2;
 /// So many words at the beginning tell whether a text is turned around.
@@ -106,12 +110,16 @@ impl Vocabulary {
     }
 
     /// How clearly a text is language: the share of its letters that stand in words. There is no
-    /// list of words of other scripts, so that their letters count as known.
+    /// list of words of other scripts, so that their letters count as known unless each stands alone.
     pub(crate) fn clarity(&self, text: &str) -> f32 {
         let (mut known, mut all) = (0_u16, 0_u16);
         for piece in text.split(|c: char| !c.is_alphanumeric()).take(SAMPLE_PIECES) {
             let length = u16::try_from(piece.len()).unwrap_or(u16::MAX).min(WORD_BYTES_COUNTED);
-            let is_known = !piece.is_ascii() || self.sounds_known(piece);
+            let is_known = if piece.is_ascii() {
+                self.sounds_known(piece)
+            } else {
+                piece.chars().nth(1).is_some()
+            };
             known = known.saturating_add(if is_known { length } else { 0 });
             all = all.saturating_add(length);
         }
@@ -439,6 +447,10 @@ impl Speller<'_> {
         if piece.len() == 1 {
             return by_digits();
         }
+        if piece.chars().any(is_unspaced) && piece.len() <= UNSPACED_BYTES_MAX {
+            let long = |letters: &String| letters.chars().nth(UNSPACED_MIN).is_some();
+            return unsigned(piece).filter(long).or_else(|| unspaced_spelling(piece));
+        }
         if piece.is_empty() || piece.chars().count() > WORD_CHARS_MAX || piece.contains("://") {
             return None;
         }
@@ -452,9 +464,6 @@ impl Speller<'_> {
         }
         if drawn && let Some(shorter) = undrawn(piece) {
             return Some(shorter);
-        }
-        if piece.chars().any(is_unspaced) {
-            return unspaced_spelling(piece);
         }
         if !piece.chars().any(char::is_alphabetic) {
             return by_digits();

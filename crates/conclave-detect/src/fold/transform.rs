@@ -65,6 +65,20 @@ pub(crate) fn tag_text(text: &str) -> Option<Folded> {
     (hidden.len() >= 4).then(|| fold_numbered(&hidden, total))
 }
 
+/// The text with the letters of the tag block put in their places, as an app that shows them would.
+pub(crate) fn tags_in_place(text: &str) -> Option<Folded> {
+    let mut tags = 0;
+    let mut shown = Vec::new();
+    for (c, at) in text.chars().zip(0u32..) {
+        let code = u32::from(c);
+        let letter = char::from_u32(code.wrapping_sub(0xE0000)).filter(|_| (0xE0020..=0xE007E).contains(&code));
+        tags += u32::from(letter.is_some());
+        shown.push((letter.unwrap_or(c), at));
+    }
+    let total = u32::try_from(shown.len()).unwrap_or(u32::MAX);
+    (tags >= 4).then(|| fold_numbered(&shown, total))
+}
+
 /// A run of variation selectors, each standing for one byte.
 #[derive(Default)]
 struct Selectors {

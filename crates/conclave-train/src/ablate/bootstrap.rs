@@ -106,11 +106,11 @@ mod tests {
     /// Scores that overlap, and more so the more noise there is.
     fn groups(noise: u8) -> Groups {
         let mut chance = Chance::seeded(7);
-        let mut some = |shift: f32| {
-            (0..60)
-                .map(|_| shift + f32::from(noise) * f32::from(chance.below(100) as u8) / 100.0)
-                .collect()
+        let mut score = |shift: f32| {
+            let percent = u8::try_from(chance.below(100)).unwrap();
+            shift + f32::from(noise) * f32::from(percent) / 100.0
         };
+        let mut some = |shift| (0..60).map(|_| score(shift)).collect();
         Groups { measured: some(1.0), against: some(0.0) }
     }
 
@@ -128,7 +128,8 @@ mod tests {
 
     #[test]
     fn draws_are_shared_so_that_equal_trainings_never_differ() {
-        let compared = compare(Measure::RecallAtFpr(50), &[groups(6), groups(9), groups(6)]).unwrap();
+        let compared =
+            compare(Measure::RecallAtFpr(50), &[groups(6), groups(9), groups(6)]).unwrap();
         assert_eq!(compared.gain, Interval { value: 0.0, low: 0.0, high: 0.0 });
         assert_eq!(compared.public, compared.both);
         assert!(compared.public.low < compared.public.high);
