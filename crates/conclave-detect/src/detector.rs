@@ -137,7 +137,11 @@ impl Detector {
             if let Some(spoken) = &sight.spoken {
                 let within = classifier.text(spoken, identify(spoken));
                 if Threshold::for_mode(Mode::Normal).blocks(within.harm) {
-                    signals.extend(signals_of(&within, &format!("{name} on what is said within"), end));
+                    signals.extend(signals_of(
+                        &within,
+                        &format!("{name} on what is said within"),
+                        end,
+                    ));
                     // Who has it said in a story wants it all the same.
                     sight.frames.retain(|frame| !matches!(frame, Frame::Fiction | Frame::Game));
                 }

@@ -42,19 +42,15 @@ impl Scan {
     pub(crate) fn new(book: &Book, text: &str) -> Self {
         let steps = Steps::of(text);
         let mut occurrences = steps.edges(book, text.len());
-        for found in book.automaton.find_overlapping_iter(text) {
-            let atom = &book.atoms[found.pattern().as_usize()];
-            if stands_alone(text, found.start(), found.end(), atom) {
-                let (from, to) = (steps.at(found.start()), steps.at(found.end() - 1) + 1);
-                occurrences.extend(atom.concepts.iter().map(|&concept| Occurrence {
-                    concept,
-                    from,
-                    to,
-                    start: narrow(found.start()),
-                    end: narrow(found.end()),
-                }));
+        book.automata.each(text, |atom, start, end| {
+            let atom = &book.atoms[atom];
+            if stands_alone(text, start, end, atom) {
+                let (from, to) = (steps.at(start), steps.at(end - 1) + 1);
+                let (start, end) = (narrow(start), narrow(end));
+                let occurrence = |&concept| Occurrence { concept, from, to, start, end };
+                occurrences.extend(atom.concepts.iter().map(occurrence));
             }
-        }
+        });
         let mut scan = Self {
             occurrences,
             index: vec![0; book.concepts + 1],

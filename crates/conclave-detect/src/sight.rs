@@ -5,7 +5,10 @@
 
 use crate::combine::Seen;
 use crate::fold::chars::is_emoji;
-use crate::fold::{Folded, caesar, decode, fold, repair, reversed, rot13, rot13_word, tag_text, tags_in_place};
+use crate::fold::{
+    Folded, caesar, decode, fold, repair, reversed, rot13, rot13_word, tag_text, tags_in_place,
+    without_signs_between,
+};
 use crate::language::identify;
 use crate::matching::{Hit, apply_readings, find_hits};
 use crate::pattern::{Book, Role};
@@ -263,6 +266,9 @@ fn views(
     if base.traces.repairable || pictures || swaps {
         views.extend(repair(base, words, swaps).map(|view| ("respelling", view)));
     }
+    if base.traces.repairable || pictures {
+        views.extend(without_signs_between(text).map(|view| ("respelling", view)));
+    }
     if let Some((view, names)) = decode(text, words) {
         let name = names.first().copied().unwrap_or("code");
         views.extend(repair(&view, words, false).map(|view| (name, view)));
@@ -279,13 +285,25 @@ fn views(
     if findings.count(Role::Rot13) >= MARKERS || words.is_turned(straight, rot13_word) {
         views.push(("rot13", rot13(base)));
     }
-    if findings.count(Role::Reversed) >= MARKERS || words.is_turned(straight, turned_round) {
+    if findings.count(Role::Reversed) >= MARKERS
+        || words.is_turned(straight, turned_round)
+        || begins_with_its_end(text)
+    {
         views.push(("reversed", reversed(base)));
     }
     if findings.count(Role::Cipher) > 0 && base.text.len() <= 4096 {
         views.extend(best_shift(book, base).map(|view| ("cipher", view)));
     }
     views
+}
+
+/// Whether a text begins with the sign that ends sentences, as one does that stands backwards.
+fn begins_with_its_end(text: &str) -> bool {
+    let ends = |c: char| matches!(c, '?' | '!' | '.' | '？' | '！' | '。' | '؟' | '।');
+    let mut chars = text.trim().chars();
+    chars.next().is_some_and(ends)
+        && chars.next().is_some_and(char::is_alphabetic)
+        && !chars.next_back().is_some_and(ends)
 }
 
 /// The beginning of a text, long enough to tell how it is written.

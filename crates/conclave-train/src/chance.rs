@@ -1,7 +1,7 @@
 //! Chance that falls the same way every time.
 //!
-//! **Invariant:** the same seed gives the same numbers for ever: trained weights and printed intervals
-//! rest on them.
+//! **Invariant:** the same seed gives the same numbers for ever: trained weights and printed
+//! intervals rest on them.
 
 /// A row of numbers from a seed (xorshift).
 #[derive(Clone, Debug)]

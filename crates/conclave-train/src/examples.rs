@@ -54,6 +54,14 @@ impl Model {
         Some(features.finish())
     }
 
+    /// What a row teaches about each output, if it is one for this model.
+    pub fn targets(self, row: &Row) -> Option<Vec<Option<bool>>> {
+        match self {
+            Self::Text => row.text_targets(),
+            Self::Reply => row.reply_targets(),
+        }
+    }
+
     /// What can be learned from these rows, in their order; `seen` is told of each.
     pub fn examples(self, rows: &[Row], seen: impl Fn() + Sync) -> Vec<Example> {
         let mut counts: BTreeMap<(&str, bool), f32> = BTreeMap::new();
@@ -67,10 +75,7 @@ impl Model {
         };
         let example = |row: &Row| {
             seen();
-            let targets = match self {
-                Self::Text => row.text_targets(),
-                Self::Reply => row.reply_targets(),
-            }?;
+            let targets = self.targets(row)?;
             let share = |output: &&str| weight(row) * bystander(row, output);
             let weights = self.outputs().iter().map(share).collect();
             Some(Example { features: self.features(row)?, targets, weights })

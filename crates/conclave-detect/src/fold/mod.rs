@@ -16,7 +16,9 @@ mod transform;
 pub(crate) use base::fold;
 pub(crate) use decode::decode;
 pub(crate) use repair::{Vocabulary, repair};
-pub(crate) use transform::{caesar, reversed, rot13, rot13_word, tag_text, tags_in_place};
+pub(crate) use transform::{
+    caesar, reversed, rot13, rot13_word, tag_text, tags_in_place, without_signs_between,
+};
 
 /// What was noticed while folding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

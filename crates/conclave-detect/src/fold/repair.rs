@@ -34,10 +34,6 @@ const TURNED_BETTER: f32 = 0.3;
 const UNKNOWN_LETTER: u32 = 3;
 /// Letters cut into words must mostly lie in known ones: one of so many may not.
 const UNKNOWN_SHARE: usize = 3;
-/// So many words with a sign between their letters make a text of them.
-const SIGNED_MIN: usize = 2;
-/// More characters than this with signs between them are a disguise even in one piece.
-const UNSPACED_MIN: usize = 5;
 /// Longer pieces without a blank are not put together.
 const UNSPACED_BYTES_MAX: usize = 8192;
 /// So many words with letters drawn out make a text of them.
@@ -243,12 +239,7 @@ pub(crate) fn repair(folded: &Folded, vocabulary: &Vocabulary, swaps: bool) -> O
         .filter(|chunk| undrawn(&folded.text[chunk.start..chunk.end]).is_some())
         .nth(DRAWN_MIN - 1)
         .is_some();
-    let signed = chunks
-        .iter()
-        .filter(|chunk| unsigned(&folded.text[chunk.start..chunk.end]).is_some())
-        .nth(SIGNED_MIN - 1)
-        .is_some();
-    let speller = Speller { vocabulary, mixed, swaps, digits, drawn, signed };
+    let speller = Speller { vocabulary, mixed, swaps, digits, drawn };
     let mut out = folded.sibling();
     let mut changed = false;
     let drop_pictures = chunks.iter().filter(|chunk| chunk.picture).count() >= PICTURES_MIN;
@@ -282,7 +273,8 @@ fn writes_digits_for_letters(text: &str, chunks: &[Chunk], vocabulary: &Vocabula
         let piece = &text[chunk.start..chunk.end];
         piece.len() <= WORD_CHARS_MAX
             && piece.bytes().any(|byte| byte.is_ascii_digit())
-            && letters_for_digits(piece).is_some_and(|word| word.len() > 2 && vocabulary.knows(&word))
+            && letters_for_digits(piece)
+                .is_some_and(|word| word.len() > 2 && vocabulary.knows(&word))
     };
     chunks.iter().filter(disguised).nth(LEET_MIN - 1).is_some()
 }
@@ -384,15 +376,6 @@ fn wider_apart(letters: &[(char, u32)]) -> Option<Vec<(char, u32)>> {
     Some(out)
 }
 
-/// The letters of a piece in which one and the same sign stands between them.
-fn unsigned(piece: &str) -> Option<String> {
-    let sign = piece.chars().skip(1).find(|c| !c.is_alphanumeric())?;
-    let signs = piece.chars().filter(|c| *c == sign).count();
-    let rest: String = piece.chars().filter(|c| *c != sign).collect();
-    let letters = rest.chars().filter(|c| c.is_alphabetic()).count();
-    (letters >= 3 && signs * 2 >= letters && !rest.chars().any(|c| c.is_ascii_digit())).then_some(rest)
-}
-
 /// Writes one piece, in plain spelling where it is a known word in disguise.
 fn rewrite(folded: &Folded, chunk: &Chunk, speller: Speller<'_>, out: &mut Folded) -> bool {
     let piece = &folded.text[chunk.start..chunk.end];
@@ -432,14 +415,12 @@ struct Speller<'a> {
     digits: bool,
     /// Letters are drawn out in several words: in unknown ones as well.
     drawn: bool,
-    /// A sign stands between the letters of several words: of unknown ones as well.
-    signed: bool,
 }
 
 impl Speller<'_> {
     /// What a piece says in plain spelling, if it is a disguise of a known word.
     fn plain_spelling(self, piece: &str) -> Option<String> {
-        let Self { vocabulary, mixed, swaps, digits, drawn, signed } = self;
+        let Self { vocabulary, mixed, swaps, digits, drawn } = self;
         let by_digits = || {
             let has_digit = piece.bytes().any(|byte| byte.is_ascii_digit());
             (digits && has_digit).then(|| letters_for_digits(piece)).flatten()
@@ -448,8 +429,7 @@ impl Speller<'_> {
             return by_digits();
         }
         if piece.chars().any(is_unspaced) && piece.len() <= UNSPACED_BYTES_MAX {
-            let long = |letters: &String| letters.chars().nth(UNSPACED_MIN).is_some();
-            return unsigned(piece).filter(long).or_else(|| unspaced_spelling(piece));
+            return unspaced_spelling(piece);
         }
         if piece.is_empty() || piece.chars().count() > WORD_CHARS_MAX || piece.contains("://") {
             return None;
@@ -458,9 +438,6 @@ impl Speller<'_> {
             let unswapped = || vocabulary.unswapped(piece).filter(|_| swaps);
             let shorter = || undrawn(piece).filter(|_| drawn);
             return squeezed_spelling(piece, vocabulary).or_else(unswapped).or_else(shorter);
-        }
-        if signed && let Some(letters) = unsigned(piece) {
-            return Some(letters);
         }
         if drawn && let Some(shorter) = undrawn(piece) {
             return Some(shorter);

@@ -2,6 +2,10 @@
 
 use super::Folded;
 use super::base::fold_numbered;
+use super::chars::is_emoji;
+
+/// Fewer letters with signs between them are an abbreviation.
+const SIGNED_LETTERS_MIN: usize = 8;
 
 /// Each Latin letter moved by thirteen places.
 pub(crate) fn rot13(folded: &Folded) -> Folded {
@@ -71,12 +75,40 @@ pub(crate) fn tags_in_place(text: &str) -> Option<Folded> {
     let mut shown = Vec::new();
     for (c, at) in text.chars().zip(0u32..) {
         let code = u32::from(c);
-        let letter = char::from_u32(code.wrapping_sub(0xE0000)).filter(|_| (0xE0020..=0xE007E).contains(&code));
+        let letter = char::from_u32(code.wrapping_sub(0xE0000))
+            .filter(|_| (0xE0020..=0xE007E).contains(&code));
         tags += u32::from(letter.is_some());
         shown.push((letter.unwrap_or(c), at));
     }
     let total = u32::try_from(shown.len()).unwrap_or(u32::MAX);
     (tags >= 4).then(|| fold_numbered(&shown, total))
+}
+
+/// The text without the signs that stand between the letters of its words, in any script.
+pub(crate) fn without_signs_between(text: &str) -> Option<Folded> {
+    let numbered: Vec<(char, u32)> = text.chars().zip(0u32..).collect();
+    let mut kept = Vec::with_capacity(numbered.len());
+    let mut disguised = 0;
+    for piece in numbered.split_inclusive(|(c, _)| c.is_whitespace()) {
+        let sign = sign_between(piece);
+        kept.extend(piece.iter().filter(|(c, _)| Some(*c) != sign));
+        let letters = piece.iter().filter(|(c, _)| c.is_alphanumeric()).count();
+        disguised += if sign.is_some() { letters } else { 0 };
+    }
+    let total = u32::try_from(numbered.len()).unwrap_or(u32::MAX);
+    (disguised >= SIGNED_LETTERS_MIN).then(|| fold_numbered(&kept, total))
+}
+
+/// The sign that stands between the letters of a piece, if it is one and the same.
+fn sign_between(piece: &[(char, u32)]) -> Option<char> {
+    let is_sign =
+        |c: char| c.is_ascii_punctuation() || matches!(c, '·' | '・' | '•') || is_emoji(c);
+    let from = piece.iter().position(|(c, _)| c.is_alphabetic())?;
+    let sign = piece.get(from + 1..)?.iter().map(|(c, _)| *c).find(|c| is_sign(*c))?;
+    let signs = piece.iter().filter(|(c, _)| *c == sign).count();
+    let letters = piece.iter().filter(|(c, _)| c.is_alphabetic()).count();
+    let digits = piece.iter().any(|(c, _)| c.is_ascii_digit());
+    (letters >= 2 && signs * 2 >= letters && !digits).then_some(sign)
 }
 
 /// A run of variation selectors, each standing for one byte.

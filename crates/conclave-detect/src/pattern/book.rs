@@ -1,9 +1,9 @@
 //! What the compiled files say, in numbers.
 
+use super::automata::Automata;
 use super::file::Class;
 use crate::Frame;
 use crate::fold::Vocabulary;
-use aho_corasick::AhoCorasick;
 use conclave_core::Category;
 
 /// The number of a concept.
@@ -17,7 +17,7 @@ pub(crate) const END: ConceptId = 1;
 /// Everything the files say, ready for use.
 #[derive(Debug)]
 pub(crate) struct Book {
-    pub(crate) automaton: AhoCorasick,
+    pub(crate) automata: Automata,
     pub(crate) atoms: Vec<Atom>,
     pub(crate) concepts: usize,
     /// What the start of a sentence counts as.

@@ -142,7 +142,7 @@ impl Compiler {
     fn finish(self) -> Result<Book, DetectError> {
         let words = self.concepts.compile()?;
         Ok(Book {
-            automaton: words.automaton,
+            automata: words.automata,
             atoms: words.atoms,
             concepts: self.concepts.len(),
             starts: words.starts,

@@ -1,13 +1,13 @@
 //! Concepts: their numbers, their words, and which of them include which.
 
 use super::book::{Atom, ConceptId, END, Role, START};
+use super::automata::Automata;
 use super::expand::expand;
 use super::file::{ConceptSpec, FrameName, PatternFile, RoleName};
 use super::inflect::inflect;
 use crate::fold::chars::is_word;
 use crate::fold::{Vocabulary, fold};
 use crate::{DetectError, Frame};
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use std::collections::{BTreeSet, HashMap};
 
 /// Everyday words: what a disguised word may stand for, besides those of the patterns.
@@ -32,9 +32,9 @@ pub(super) struct Concepts {
     pub(super) roles: Vec<(ConceptId, Role)>,
 }
 
-/// The words of all concepts, as one automaton.
+/// The words of all concepts, ready to be found.
 pub(super) struct Words {
-    pub(super) automaton: AhoCorasick,
+    pub(super) automata: Automata,
     pub(super) atoms: Vec<Atom>,
     pub(super) starts: Box<[ConceptId]>,
     pub(super) ends: Box<[ConceptId]>,
@@ -144,7 +144,8 @@ impl Concepts {
     fn word(&mut self, word: &str, id: ConceptId) -> Result<(), String> {
         let (not_after, word, not_before) = guards(word);
         let (open_left, open_right) = (word.starts_with('*'), word.ends_with('*'));
-        let text = fold(word.trim_matches('*').trim()).text;
+        let word = word.trim_matches('*').trim();
+        let text = if is_plain(word) { word.to_owned() } else { fold(word).text };
         let (Some(first), Some(last)) = (text.chars().next(), text.chars().next_back()) else {
             return Err(format!("`{word}` is empty once folded"));
         };
@@ -254,7 +255,7 @@ impl Concepts {
         slots.iter().map(|slot| self.slot(language, slot)).collect()
     }
 
-    /// Puts all words into one automaton.
+    /// Puts all words into automata.
     pub(super) fn compile(&self) -> Result<Words, DetectError> {
         let reach: Vec<Box<[ConceptId]>> =
             (0..self.len()).map(|id| closure(&self.parents, id, &self.used)).collect();
@@ -267,22 +268,21 @@ impl Concepts {
         }
         vocabulary.sound.settle();
         let mut texts: Vec<_> = texts.into_iter().filter(|(_, ids)| !ids.is_empty()).collect();
-        texts.sort();
-        let automaton = AhoCorasick::builder()
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .match_kind(MatchKind::Standard)
-            .prefilter(false)
-            .build(texts.iter().map(|(key, _)| &key.text))
-            .map_err(|error| DetectError::Automaton(error.to_string()))?;
+        texts.sort_unstable_by(|(a, _), (b, _)| {
+            a.text.is_ascii().cmp(&b.text.is_ascii()).reverse().then_with(|| a.cmp(b))
+        });
+        let automata = Automata::build(texts.iter().map(|(key, _)| key.text.as_str()).collect())?;
         let atoms = texts.into_iter().map(|(key, ids)| key.atom(&ids)).collect();
         let (starts, ends) = (reach[usize::from(START)].clone(), reach[usize::from(END)].clone());
-        Ok(Words { automaton, atoms, starts, ends, vocabulary })
+        Ok(Words { automata, atoms, starts, ends, vocabulary })
     }
 
     /// Tells the vocabulary of disguised words about a phrase.
     fn teach(&self, vocabulary: &mut Vocabulary, phrase: &str, id: ConceptId) {
         if self.foreign.contains(&id) {
-            for word in phrase.split(' ').filter(|word| word.bytes().all(|b| b.is_ascii_lowercase())) {
+            for word in
+                phrase.split(' ').filter(|word| word.bytes().all(|b| b.is_ascii_lowercase()))
+            {
                 if word.len() >= FOREIGN_LETTERS {
                     vocabulary.learn(word);
                 } else {
@@ -312,6 +312,11 @@ impl AtomKey {
             not_before: self.not_before.as_str().into(),
         }
     }
+}
+
+/// Whether folding would leave a word as it is.
+fn is_plain(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b' ') && !word.contains("  ")
 }
 
 /// Splits `自«殺す»ぞ` into what must not stand before, the word, and what must not stand after.

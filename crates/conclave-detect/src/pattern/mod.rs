@@ -4,6 +4,7 @@
 //! mean something of which category and class. A **reading** says when a dangerous word is meant
 //! harmlessly; the harmless meaning then replaces the dangerous one, it never adds to it.
 
+mod automata;
 mod book;
 mod compile;
 mod concepts;

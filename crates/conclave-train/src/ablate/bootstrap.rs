@@ -1,7 +1,7 @@
 //! How sure a figure is: the same rows drawn again and again, for all trainings alike.
 //!
-//! **Invariant:** one draw is used for all three trainings, so that their difference is not blurred by the
-//! luck of the draw; and the draws are the same in every run.
+//! **Invariant:** one draw is used for all three trainings, so that their difference is not blurred
+//! by the luck of the draw; and the draws are the same in every run.
 
 use super::measure::Measure;
 use crate::chance::Chance;
@@ -50,8 +50,8 @@ pub struct Compared {
 /// Public, corpus, both, and both less public.
 type Values = [f64; 4];
 
-/// The figure of the three trainings (public, corpus, both), whose groups hold the same rows in the same
-/// order; `None` where a group is empty.
+/// The figure of the three trainings (public, corpus, both), whose groups hold the same rows in the
+/// same order; `None` where a group is empty.
 #[must_use]
 pub fn compare(measure: Measure, trainings: &[Groups; 3]) -> Option<Compared> {
     let [first, ..] = trainings;

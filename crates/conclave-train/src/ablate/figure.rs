@@ -1,7 +1,7 @@
 //! Which figures there are: which rows are held against which others, by which output.
 //!
-//! **Invariant:** a figure picks only rows that its output reads: replies for the reply, texts for the
-//! rest.
+//! **Invariant:** a figure picks only rows that its output reads: replies for the reply, texts for
+//! the rest.
 
 use super::measure::Measure;
 use super::scores::Output;

@@ -1,15 +1,15 @@
 //! What one figure says of two groups of scores.
 //!
-//! **Invariant:** ties are never counted as success: in AUROC they are worth one half, and a threshold
-//! that would flag too many by a tie moves above it.
+//! **Invariant:** ties are never counted as success: in AUROC they are worth one half, and a
+//! threshold that would flag too many by a tie moves above it.
 
 /// How the scores of a measured group are held against those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// How often a measured row scores higher than one of the others.
     Auroc,
-    /// The share of measured rows above the threshold that at most so many in a thousand of the others
-    /// exceed.
+    /// The share of measured rows above the threshold that at most so many in a thousand of the
+    /// others exceed.
     RecallAtFpr(usize),
     /// The share of the others at or above the threshold that so many in a thousand of the measured
     /// rows reach.

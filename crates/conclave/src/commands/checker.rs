@@ -5,6 +5,7 @@ use anyhow::Context;
 use conclave_classify::{Ensemble, Second};
 use conclave_detect::Detector;
 use conclave_engine::Checker;
+use conclave_pii::Finder;
 use std::sync::Arc;
 
 /// The detector with everything that is built in.
@@ -21,12 +22,26 @@ pub fn detector(second: SecondTier) -> anyhow::Result<Detector> {
     Ok(Detector::builtin().context("pattern files")?.with_classifier(Arc::new(trained)))
 }
 
+/// What looks for identifying data.
+///
+/// # Errors
+/// When the patterns compiled in are broken.
+fn finder() -> anyhow::Result<Finder> {
+    Finder::builtin().context("identifying data")
+}
+
 /// The checker with everything that is built in.
 ///
 /// # Errors
 /// When the data files compiled in are broken.
 pub fn build(second: SecondTier) -> anyhow::Result<Checker> {
-    with(Arc::new(detector(second)?))
+    // The start of `check` is mostly this: both are built side by side.
+    let (detector, finder) = std::thread::scope(|scope| {
+        let finder = scope.spawn(finder);
+        (detector(second), finder.join())
+    });
+    let finder = finder.map_err(|_| anyhow::anyhow!("looking for identifying data broke"))??;
+    assemble(Arc::new(detector?), finder)
 }
 
 /// The checker with this detector.
@@ -34,7 +49,10 @@ pub fn build(second: SecondTier) -> anyhow::Result<Checker> {
 /// # Errors
 /// When the data files compiled in are broken.
 pub fn with(detector: Arc<Detector>) -> anyhow::Result<Checker> {
+    assemble(detector, finder()?)
+}
+
+fn assemble(detector: Arc<Detector>, finder: Finder) -> anyhow::Result<Checker> {
     let judges = conclave_verifiers::builtin().context("verifier files")?;
-    let finder = conclave_pii::Finder::builtin().context("identifying data")?;
     Ok(Checker::new(detector, judges).with_finder(finder))
 }
