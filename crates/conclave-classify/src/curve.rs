@@ -154,7 +154,8 @@ mod tests {
                     "[{name}]\nfirst_weight = 1.0\nsecond_weight = 1.0\nfirst.any = {points}\nboth.any = {points}\n"
                 )
             };
-            let all: String = ["request", "crisis", "injection", "frame", "reply"].map(meeting).concat();
+            let all: String =
+                ["request", "crisis", "injection", "frame", "reply"].map(meeting).concat();
             format!("unsure = [0.1, 0.6]\n{all}")
         };
         assert!(Calibration::parse(&file("[[-1.0, 0.1], [1.0, 0.5]]")).is_ok());

@@ -106,6 +106,15 @@ impl Detector {
         reading
     }
 
+    /// How many words of the patterns occur in a text that is folded already: the plain scan, without
+    /// what follows from it.
+    #[must_use]
+    pub fn count_words(&self, folded: &str) -> usize {
+        let mut count = 0;
+        self.book.automata.each(folded, |_, _, _| count += 1);
+        count
+    }
+
     /// Why a text is read as it is.
     #[must_use]
     pub fn explain(&self, text: &str, mode: Mode) -> Explanation {

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 
 /// More rows than this of one source and label share their weight.
 const SOURCE_ROWS: f32 = 2000.0;
+/// What a row of the corpus in another language than English counts: there is no second tier for it, and
+/// the public sets have little of it.
+const ALONE: f32 = 3.0;
 /// What a row counts for an output it was not collected for: it only shows what is ordinary.
 const BYSTANDER: f32 = 0.1;
 /// How far rare targets are raised towards common ones: not at all is 0, wholly is 1.
@@ -71,7 +74,9 @@ impl Model {
         let weight = |row: &Row| {
             let of_source =
                 counts.get(&(row.source.as_str(), row.is_harmful())).copied().unwrap_or(1.0);
-            (SOURCE_ROWS / of_source).min(1.0).sqrt()
+            let alone = row.source.starts_with("corpus_") && row.language != "en";
+            let factor = if alone { ALONE } else { 1.0 };
+            factor * (SOURCE_ROWS / of_source).min(1.0).sqrt()
         };
         let example = |row: &Row| {
             seen();

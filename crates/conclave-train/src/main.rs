@@ -135,12 +135,7 @@ fn ngrams(args: &Ngrams) -> anyhow::Result<()> {
         let fitted = learn(model.file(), model, &train, plan)?;
         write(&args.places.out.join(model.file()), &packed(model, &fitted, plan))?;
         if let Some(scores) = &mut scores {
-            write_scores(
-                scores,
-                model,
-                &fitted,
-                &rows::read(&args.places.data.join("dev.jsonl.gz"))?,
-            )?;
+            write_scores(scores, model, &fitted, &args.places.rows("dev")?)?;
         }
     }
     Ok(())

@@ -68,17 +68,20 @@ pub fn unread(rows: &[Row], readings: &[Reading]) -> Vec<String> {
     let mut problems: Vec<_> = alone.map(|row| format!("{}: read once", row.name())).collect();
     let sample = rows.iter().filter(|row| !of_test(row) && read.contains(row.id.as_str())).count();
     if sample < SAMPLE_MIN {
-        problems.push(format!("{sample} rows of train and dev are read twice, at least {SAMPLE_MIN}"));
+        problems
+            .push(format!("{sample} rows of train and dev are read twice, at least {SAMPLE_MIN}"));
     }
     problems
 }
 
 /// Rows that are still here although the readers disagree, or whose label is not what was read.
 pub fn unsettled(rows: &[Row], readings: &[Reading]) -> Vec<String> {
-    let said: BTreeMap<&str, &Reading> = readings.iter().map(|one| (one.id.as_str(), one)).collect();
+    let said: BTreeMap<&str, &Reading> =
+        readings.iter().map(|one| (one.id.as_str(), one)).collect();
     let label = |row: &Row| if row.harmful { "harmful" } else { "safe" };
     let settled = |row: &Row| {
-        said.get(row.id.as_str()).is_none_or(|one| one.first == label(row) && one.second == label(row))
+        said.get(row.id.as_str())
+            .is_none_or(|one| one.first == label(row) && one.second == label(row))
     };
     rows.iter().filter(|row| !settled(row)).map(|row| format!("{}: in doubt", row.name())).collect()
 }
@@ -105,6 +108,9 @@ mod tests {
         let readings = parse("a-en-1\tsafe\tharmful\n").unwrap();
         assert_eq!(unsettled(&rows, &readings).len(), 1);
         let problems = unread(&rows, &readings);
-        assert!(problems[0].contains("a-en-2") && problems[1].starts_with("0 rows"), "{problems:?}");
+        assert!(
+            problems[0].contains("a-en-2") && problems[1].starts_with("0 rows"),
+            "{problems:?}"
+        );
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Automata {
 
 impl Automata {
     /// Both automata, built side by side; plain words must come first.
-    pub(super) fn build(words: Vec<&str>) -> Result<Self, DetectError> {
+    pub(super) fn build(words: &[&str]) -> Result<Self, DetectError> {
         let plain_words = words.partition_point(|word| word.is_ascii());
         let (plain, other) = words.split_at(plain_words);
         let (plain, other) = std::thread::scope(|scope| {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn words_of_all_scripts_keep_their_numbers() {
-        let automata = Automata::build(vec!["kill", "skill", "自殺", "殺"]).unwrap();
+        let automata = Automata::build(&["kill", "skill", "自殺", "殺"]).unwrap();
         let found = |text: &str| {
             let mut all = Vec::new();
             automata.each(text, |word, start, end| all.push((word, start, end)));

@@ -1,7 +1,7 @@
 //! Concepts: their numbers, their words, and which of them include which.
 
-use super::book::{Atom, ConceptId, END, Role, START};
 use super::automata::Automata;
+use super::book::{Atom, ConceptId, END, Role, START};
 use super::expand::expand;
 use super::file::{ConceptSpec, FrameName, PatternFile, RoleName};
 use super::inflect::inflect;
@@ -271,7 +271,8 @@ impl Concepts {
         texts.sort_unstable_by(|(a, _), (b, _)| {
             a.text.is_ascii().cmp(&b.text.is_ascii()).reverse().then_with(|| a.cmp(b))
         });
-        let automata = Automata::build(texts.iter().map(|(key, _)| key.text.as_str()).collect())?;
+        let words: Vec<&str> = texts.iter().map(|(key, _)| key.text.as_str()).collect();
+        let automata = Automata::build(&words)?;
         let atoms = texts.into_iter().map(|(key, ids)| key.atom(&ids)).collect();
         let (starts, ends) = (reach[usize::from(START)].clone(), reach[usize::from(END)].clone());
         Ok(Words { automata, atoms, starts, ends, vocabulary })
