@@ -211,6 +211,10 @@ impl TextClassifier for Ensemble {
         "trained"
     }
 
+    fn may_be_slow(&self) -> bool {
+        self.second != Second::Never
+    }
+
     fn text(&self, folded: &str, language: &str) -> Estimate {
         let mut readings = windows(folded).map(|window| self.window(window, language));
         let first = readings.next().unwrap_or_else(|| self.window("", language));

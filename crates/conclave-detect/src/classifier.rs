@@ -42,6 +42,10 @@ impl Estimate {
 pub trait TextClassifier: Send + Sync {
     /// A short stable name; it stands in the source of its signals.
     fn name(&self) -> &'static str;
+    /// Whether it may take milliseconds and more.
+    fn may_be_slow(&self) -> bool {
+        false
+    }
     /// Scores one text of a person.
     fn text(&self, folded: &str, language: &str) -> Estimate;
     /// How harmful a reply is in the light of what was asked.

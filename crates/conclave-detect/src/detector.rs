@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// A fainter word, in hundredths, counts in the scores but is not worth showing.
 const FAINTEST: u8 = 2;
+/// What a classifier's suspicion counts in a text about protection.
+const CAREFUL_SHARE: f32 = 0.45;
 /// Up to this length a scene with somebody speaking is a small stage.
 const SCENE_BYTES_MAX: usize = 800;
 /// The most that a classifier's word on a small stage's instructions counts, in hundredths.
@@ -60,6 +62,12 @@ impl Detector {
     pub fn with_classifier(mut self, classifier: Arc<dyn TextClassifier>) -> Self {
         self.classifier = Some(classifier);
         self
+    }
+
+    /// Whether a reading may take milliseconds and more, because a slow classifier is asked.
+    #[must_use]
+    pub fn may_be_slow(&self) -> bool {
+        self.classifier.as_ref().is_some_and(|classifier| classifier.may_be_slow())
     }
 
     /// Reads one text.
@@ -128,6 +136,10 @@ impl Detector {
         if let Some(classifier) = &self.classifier {
             let end = text.chars().count();
             let mut plain = classifier.text(&sight.plain, sight.language);
+            if sight.careful {
+                // The words of a harm in a text about its prevention are no wish for it.
+                plain.harm = Score::new(plain.harm.get() * CAREFUL_SHARE);
+            }
             if sight.spoken.is_some() && sight.plain.len() < SCENE_BYTES_MAX {
                 // Who sets a small stage for somebody to speak gives the model a part, as people do.
                 plain.injection = plain.injection.min(Score::from_hundredths(STAGE_DOUBT));

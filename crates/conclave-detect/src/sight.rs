@@ -51,6 +51,8 @@ pub(crate) struct Sight {
     pub(crate) unmasked: Vec<(&'static str, String)>,
     /// What somebody says in a scene that it sets.
     pub(crate) spoken: Option<String>,
+    /// Whether it is about protection, or wants no method.
+    pub(crate) careful: bool,
 }
 
 /// What one view showed.
@@ -59,7 +61,7 @@ struct Findings {
     hits: Vec<Hit>,
     replaced: Vec<crate::matching::Replaced>,
     frames: Vec<Frame>,
-    roles: [usize; 5],
+    roles: [usize; 6],
 }
 
 impl Sight {
@@ -77,6 +79,7 @@ impl Sight {
         }
         sight.plain = base.text;
         sight.clear(book);
+        sight.careful = findings.count(Role::Careful) > 0;
         if findings.count(Role::Scene) > 0 {
             sight.spoken = spoken(&sight.plain).map(str::to_owned);
         }

@@ -6,14 +6,16 @@
 use crate::decision::{Choice, Decision, Delivered};
 use crate::delivery::Delivery;
 use crate::engine::Engine;
+use crate::off_thread;
 use crate::ports::{AppendError, Model, ModelRequest, OfferedModel};
-use crate::preflight::{self, Examination, Stop, is_crisis};
+use crate::preflight::{self, Examination, Input, Stop, is_crisis};
 use crate::pseudonym::{seed_of, subject_of};
 use crate::turn::{Turn, said_before};
 use conclave_core::{
     Action, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure, Limits,
     MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
+use conclave_detect::Detector;
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};
 use futures_util::future::join_all;
@@ -105,7 +107,9 @@ impl Engine {
             Some(subject) => self.acquaintances.is_newcomer(subject).await,
             None => false,
         };
-        preflight::examine(&self.instinct, &self.detector, &self.settings, turn, newcomer)
+        let input = Input::of(turn);
+        let input = off_thread::reading(&self.detector, move |detector| input.read(detector)).await;
+        preflight::examine(&self.instinct, &self.settings, turn, input, newcomer)
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
@@ -154,7 +158,7 @@ impl Engine {
                     let Some(candidate) = deliberation.last_candidate() else {
                         continue;
                     };
-                    let case = Arc::new(self.case(course, candidate.clone()));
+                    let case = Arc::new(self.case(course, candidate.clone()).await);
                     let left = course.deadline.saturating_duration_since(Instant::now());
                     let budget = self.settings.panel_deadline.min(left);
                     deliberation.verified(self.panel.judge(case, budget).await);
@@ -165,9 +169,11 @@ impl Engine {
         Choice { model_time, ..self.closed(course, deliberation, verdict) }
     }
 
-    fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
+    async fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
         let said = said_before(&course.turn.conversation);
-        let reply = self.detector.read_reply(&said, &candidate.text, course.examined.input.mode);
+        let (text, mode) = (candidate.text.clone(), course.examined.input.mode);
+        let read = move |detector: &Detector| detector.read_reply(&said, &text, mode);
+        let reply = off_thread::reading(&self.detector, read).await;
         Case::new(
             course.turn.conversation.clone(),
             candidate,

@@ -11,6 +11,7 @@ mod deliver;
 mod delivery;
 mod engine;
 mod explanation;
+mod off_thread;
 mod panel;
 mod ports;
 mod preflight;

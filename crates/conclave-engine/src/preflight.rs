@@ -26,34 +26,47 @@ pub(crate) enum Stop {
     CrisisWithMeans,
 }
 
-/// Reads the input and decides whether, and how strictly, the turn goes on.
+/// Decides from what was read whether, and how strictly, the turn goes on.
 pub(crate) fn examine(
     instinct: &Instinct,
-    detector: &Detector,
     settings: &Settings,
     turn: &Turn,
+    input: Reading,
     newcomer: bool,
 ) -> Examination {
-    let input = read_input(detector, turn);
     let scrutiny = scrutiny(settings, turn, &input, newcomer);
     let stop = stop(instinct, settings, &input);
     Examination { input: Arc::new(input), scrutiny, stop }
 }
 
-/// The person's last words in the light of the conversation; what tools and files brought is read for
-/// injection only, because nobody asked for anything there.
-fn read_input(detector: &Detector, turn: &Turn) -> Reading {
-    let mode = effective_mode(turn);
-    let turns: Vec<_> =
-        turn.conversation.iter().map(|message| (message.role, message.content.as_text())).collect();
-    let spoken: Vec<_> = turns.iter().map(|(role, text)| (*role, text.as_ref())).collect();
-    let mut reading = detector.read_conversation(&spoken, mode).last;
-    let brought = last_of(&turn.conversation, Role::Tool);
-    if !brought.is_empty() {
-        let smuggled = detector.read(&brought, mode).injection;
-        reading.injection = reading.injection.max(smuggled);
+/// What there is to read of a turn.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    said: String,
+    brought: String,
+    mode: Mode,
+}
+
+impl Input {
+    /// The person's last words, and what tools and files brought.
+    pub(crate) fn of(turn: &Turn) -> Self {
+        Self {
+            said: last_of(&turn.conversation, Role::User),
+            brought: last_of(&turn.conversation, Role::Tool),
+            mode: effective_mode(turn),
+        }
     }
-    reading
+
+    /// Reads it. What tools and files brought is read for injection only, because nobody asked for
+    /// anything there.
+    pub(crate) fn read(&self, detector: &Detector) -> Reading {
+        let mut reading = detector.read(&self.said, self.mode);
+        if !self.brought.is_empty() {
+            let smuggled = detector.read(&self.brought, self.mode).injection;
+            reading.injection = reading.injection.max(smuggled);
+        }
+        reading
+    }
 }
 
 /// A minor is always read in child-safe mode.

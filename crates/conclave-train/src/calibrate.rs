@@ -15,28 +15,28 @@ const HARM: [(f32, f32); 10] = [
     (0.0, 0.0),
     (0.50, 0.01),
     (0.80, 0.03),
-    (0.90, 0.05),
-    (0.95, 0.08),
-    (0.98, 0.10),
-    (0.988, 0.12),
+    (0.90, 0.06),
+    (0.95, 0.09),
+    (0.98, 0.12),
+    (0.987, 0.18),
     (0.992, 0.30),
-    (0.997, 0.40),
+    (0.996, 0.40),
     (0.999, 0.55),
 ];
 /// The same for a frame, which harmless texts seldom resemble.
 const FRAME: [(f32, f32); 6] =
-    [(0.0, 0.0), (0.90, 0.01), (0.98, 0.05), (0.995, 0.12), (0.997, 0.30), (0.999, 0.50)];
+    [(0.0, 0.0), (0.90, 0.01), (0.98, 0.05), (0.992, 0.12), (0.995, 0.30), (0.998, 0.50)];
 /// The same for injection, whose decision point is one half.
 const INJECTION: [(f32, f32); 6] =
-    [(0.0, 0.0), (0.50, 0.01), (0.80, 0.03), (0.95, 0.10), (0.985, 0.50), (0.997, 0.80)];
+    [(0.0, 0.0), (0.50, 0.01), (0.80, 0.03), (0.95, 0.10), (0.98, 0.50), (0.997, 0.80)];
 /// The same for crisis. Most of it is a doubt that must not drown what else is said of a text.
 const CRISIS: [(f32, f32); 7] = [
     (0.0, 0.0),
     (0.50, 0.004),
     (0.80, 0.01),
-    (0.95, 0.03),
-    (0.98, 0.06),
-    (0.99, 0.25),
+    (0.95, 0.02),
+    (0.98, 0.04),
+    (0.99, 0.12),
     (0.995, 0.45),
 ];
 /// What the first tier's logit counts for crisis, of which the second knows more.
@@ -63,7 +63,7 @@ struct Measured {
 /// # Errors
 /// When the built-in weights cannot be read.
 pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
-    let start = Calibration { unsure: (0.015, 0.65), ..Calibration::default() };
+    let start = Calibration { unsure: (0.01, 0.65), ..Calibration::default() };
     let models = Ensemble::new(start.clone(), Second::Always)?;
     let harmless = |row: &&Row| !row.is_harmful();
     // Look-alikes are made to be mistaken; what is ordinary is measured on the others.

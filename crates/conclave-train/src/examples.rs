@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const SOURCE_ROWS: f32 = 2000.0;
 /// What a row of the corpus in another language than English counts: there is no second tier for it, and
 /// the public sets have little of it.
-const ALONE: f32 = 3.0;
+const ALONE: f32 = 1.5;
 /// What a row counts for an output it was not collected for: it only shows what is ordinary.
 const BYSTANDER: f32 = 0.1;
 /// How far rare targets are raised towards common ones: not at all is 0, wholly is 1.

@@ -60,6 +60,8 @@ pub(crate) enum Role {
     Cipher,
     /// Somebody speaks in a story or a part: what they say is looked at by itself.
     Scene,
+    /// The text is about protection or wants no method: what a classifier suspects counts less.
+    Careful,
 }
 
 /// Where concepts must stand to each other.

@@ -366,5 +366,6 @@ const fn role_of(name: RoleName) -> Role {
         RoleName::Reversed => Role::Reversed,
         RoleName::Cipher => Role::Cipher,
         RoleName::Scene => Role::Scene,
+        RoleName::Careful => Role::Careful,
     }
 }

@@ -75,6 +75,8 @@ pub(crate) enum RoleName {
     Cipher,
     /// Somebody is to speak in a story or a part.
     Scene,
+    /// It is about protection, or wants no method.
+    Careful,
 }
 
 /// How much a rule says.
