@@ -127,7 +127,8 @@ fn config(base_url: &str) -> String {
         "[[providers]]\nname = \"failing\"\nbase_url = \"{base_url}\"\n\n\
          [[models]]\nname = \"down\"\nprovider = \"failing\"\n"
     );
-    config_for(base_url, "[limits]\nbody_bytes_max = 65536\n") + &down
+    let limits = "[limits]\nbody_bytes_max = 65536\n\n[detection]\nsecond_tier = \"never\"\n";
+    config_for(base_url, limits) + &down
 }
 
 async fn run_client(house: Arc<House>, client: usize) -> BTreeMap<Kind, u64> {
