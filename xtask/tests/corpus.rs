@@ -6,7 +6,7 @@
 mod corpus_lint;
 mod files;
 
-use corpus_lint::row::{Corpus, Row};
+use corpus_lint::row::{Corpus, Row, groups};
 use corpus_lint::{balance, contacts, duplicates, readings, schema, splits, templates};
 use files::{Outcome, none_of, root};
 use std::path::PathBuf;
@@ -58,6 +58,9 @@ fn harmful_and_safe_are_in_balance() -> Outcome<()> {
 
 #[test]
 fn no_theme_is_thin() -> Outcome<()> {
+    for (group, rows) in groups(&corpus()?.rows) {
+        println!("{group}: {} rows", rows.len());
+    }
     nothing_found(balance::thin_groups)
 }
 

@@ -135,11 +135,13 @@ impl Detector {
         let mut sight = Sight::of(&self.book, text);
         if let Some(classifier) = &self.classifier {
             let end = text.chars().count();
-            let mut plain = classifier.text(&sight.plain, sight.language);
-            if sight.careful {
-                // The words of a harm in a text about its prevention are no wish for it.
-                plain.harm = Score::new(plain.harm.get() * CAREFUL_SHARE);
-            }
+            // The words of a harm in a text about its prevention are no wish for it, in any view.
+            let share = if sight.careful { CAREFUL_SHARE } else { 1.0 };
+            let read = |text: &str, language: &str| {
+                let estimate = classifier.text(text, language);
+                Estimate { harm: Score::new(estimate.harm.get() * share), ..estimate }
+            };
+            let mut plain = read(&sight.plain, sight.language);
             if sight.spoken.is_some() && sight.plain.len() < SCENE_BYTES_MAX {
                 // Who sets a small stage for somebody to speak gives the model a part, as people do.
                 plain.injection = plain.injection.min(Score::from_hundredths(STAGE_DOUBT));
@@ -147,8 +149,9 @@ impl Detector {
             let name = classifier.name();
             let mut signals = signals_of(&plain, name, end);
             for (disguise, unmasked) in &sight.unmasked {
-                let behind = classifier.text(unmasked, identify(unmasked));
+                let behind = read(unmasked, identify(unmasked));
                 if behind.harm > plain.harm
+                    || behind.frame > plain.frame
                     || behind.crisis > plain.crisis
                     || behind.injection > plain.injection
                 {

@@ -97,16 +97,22 @@ impl Sight {
         if self.unmasked.is_empty() {
             return;
         }
-        let plainly = clarity(&self.plain);
-        self.unmasked.retain(|(_, text)| clarity(text) >= CLEAR);
-        let clearest = (0..self.unmasked.len())
-            .map(|at| (clarity(&self.unmasked[at].1), at))
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .filter(|(clear, _)| *clear >= plainly + CLEARER);
-        if let Some((_, at)) = clearest {
-            self.plain = self.unmasked.swap_remove(at).1;
+        let mut clearest = (clarity(&self.plain) + CLEARER, None);
+        let mut kept = Vec::with_capacity(self.unmasked.len());
+        for (name, text) in self.unmasked.drain(..) {
+            let clear = clarity(&text);
+            if clear >= CLEAR {
+                if clear >= clearest.0 {
+                    clearest = (clear, Some(kept.len()));
+                }
+                kept.push((name, text));
+            }
+        }
+        if let (_, Some(at)) = clearest {
+            self.plain = kept.swap_remove(at).1;
             self.language = identify(&self.plain);
         }
+        self.unmasked = kept;
     }
 
     /// Adds what was seen in a later message, which begins at `offset`.

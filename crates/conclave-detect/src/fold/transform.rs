@@ -1,7 +1,7 @@
 //! Whole-text transformations: turned alphabets, turned text, text in invisible letters.
 
 use super::Folded;
-use super::base::fold_numbered;
+use super::base::{SCALARS_MAX, fold_numbered};
 use super::chars::is_emoji;
 
 /// Fewer letters with signs between them are an abbreviation.
@@ -73,7 +73,7 @@ pub(crate) fn tag_text(text: &str) -> Option<Folded> {
 pub(crate) fn tags_in_place(text: &str) -> Option<Folded> {
     let mut tags = 0;
     let mut shown = Vec::new();
-    for (c, at) in text.chars().zip(0u32..) {
+    for (c, at) in text.chars().take(SCALARS_MAX).zip(0u32..) {
         let code = u32::from(c);
         let letter = char::from_u32(code.wrapping_sub(0xE0000))
             .filter(|_| (0xE0020..=0xE007E).contains(&code));
@@ -86,7 +86,7 @@ pub(crate) fn tags_in_place(text: &str) -> Option<Folded> {
 
 /// The text without the signs that stand between the letters of its words, in any script.
 pub(crate) fn without_signs_between(text: &str) -> Option<Folded> {
-    let numbered: Vec<(char, u32)> = text.chars().zip(0u32..).collect();
+    let numbered: Vec<(char, u32)> = text.chars().take(SCALARS_MAX).zip(0u32..).collect();
     let mut kept = Vec::with_capacity(numbered.len());
     let mut disguised = 0;
     for piece in numbered.split_inclusive(|(c, _)| c.is_whitespace()) {
