@@ -8,6 +8,9 @@ use conclave_core::{Mode, Threshold};
 use serde::Serialize;
 use std::fmt::Write as _;
 
+/// A smaller part of a score is not printed.
+const SHOWN_FROM: f32 = 0.005;
+
 /// One step by which the line came to stand where it stands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThresholdStep {
@@ -104,7 +107,8 @@ impl Explanation {
         for step in &self.threshold {
             writeln!(out, "  line: {} {:+.2}", step.rule, f32::from(step.hundredths) / 100.0)?;
         }
-        for one in &self.contributions {
+        // What would be printed as nothing explains nothing.
+        for one in self.contributions.iter().filter(|one| one.part >= SHOWN_FROM) {
             writeln!(
                 out,
                 "  {}: {:+.2} by {} ({}), characters {}..{}: \u{201c}{}\u{201d}",
