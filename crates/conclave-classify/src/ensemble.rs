@@ -4,6 +4,8 @@
 //! never; nothing is loaded of it before it is first asked.
 
 use crate::curve::{Calibration, Meeting, group};
+use crate::drift;
+use crate::sentences::sentences;
 use crate::{ClassifyError, Features, Linear, Transformer, Voice};
 use conclave_core::{Category, Score};
 use conclave_detect::{Estimate, TextClassifier};
@@ -25,6 +27,11 @@ const FRAME_BYTES_MIN: usize = 300;
 /// and danger share their words; any hint that a pattern sees makes it a call.
 const DOUBT: f32 = 0.45;
 
+/// A text that is less suspicious than this as a whole is not read sentence by sentence.
+const SENTENCES_FROM: f32 = -3.0;
+/// What is taken off a sentence's logit, because the worst of many always looks bad.
+const SENTENCE_MARGIN: f32 = 0.5;
+
 /// When the second tier is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Second {
@@ -41,6 +48,7 @@ pub enum Second {
 pub struct Ensemble {
     text: Linear<'static>,
     reply: Linear<'static>,
+    drift: Linear<'static>,
     calibration: Calibration,
     second: Second,
     transformer_bytes: &'static [u8],
@@ -84,6 +92,7 @@ impl Ensemble {
         Ok(Self {
             text: Linear::parse(include_bytes!("../../../data/models/text.bin"))?,
             reply: Linear::parse(include_bytes!("../../../data/models/reply.bin"))?,
+            drift: Linear::parse(include_bytes!("../../../data/models/drift.bin"))?,
             calibration,
             second,
             transformer_bytes: include_bytes!("../../../data/models/transformer.bin"),
@@ -116,17 +125,20 @@ impl Ensemble {
     }
 
     fn second_output(&self, logits: Option<&Vec<f32>>, name: &str) -> Option<f32> {
-        let outputs = self.transformer()?.outputs();
-        logits.map(|logits| at(outputs, logits, name))
+        let logits = logits?;
+        Some(at(self.transformer()?.outputs(), logits, name))
     }
 
     /// What a window says.
     fn window(&self, folded: &str, language: &str) -> Estimate {
-        let first = self.text_logits(folded);
+        let features = features_of(folded);
+        let first = self.with_sentences(folded, self.text.logits(&features));
+        let moves = self.drift.logits(&features);
         let group = group(language, folded);
         let guess = self.scores(group, &first, None);
-        let second =
-            guess.iter().any(|score| self.unsure(*score)).then(|| self.asked("", folded)).flatten();
+        let unsure = guess.iter().any(|score| self.unsure(*score))
+            || (self.second == Second::Unsure && drift::unsure(&moves));
+        let second = unsure.then(|| self.asked("", folded)).flatten();
         let [harm, needs, overrides, frame] = match &second {
             None => guess,
             Some(_) => self.scores(group, &first, second.as_ref()),
@@ -137,6 +149,7 @@ impl Ensemble {
             crisis: Score::new(needs.min(DOUBT)),
             injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
             frame: Score::new(if folded.len() < FRAME_BYTES_MIN { 0.0 } else { frame }),
+            drift: drift::marks(&moves, |name| self.second_output(second.as_ref(), name)),
             category: self.category(&first),
         }
     }
@@ -159,9 +172,21 @@ impl Ensemble {
     /// The first tier's logits of a text.
     #[must_use]
     pub fn text_logits(&self, folded: &str) -> Vec<f32> {
-        let mut features = Features::default();
-        features.read(folded, Voice::Text);
-        self.text.logits(&features.finish())
+        self.with_sentences(folded, self.text.logits(&features_of(folded)))
+    }
+
+    /// A request among friendly words is a request: each sentence of a suspicious text is also read alone.
+    fn with_sentences(&self, folded: &str, mut logits: Vec<f32>) -> Vec<f32> {
+        let at = self.text.outputs().iter().position(|output| output == "request");
+        if let Some(at) = at
+            && logits[at] > SENTENCES_FROM
+        {
+            for sentence in sentences(folded) {
+                let alone = self.text.logits(&features_of(sentence))[at] - SENTENCE_MARGIN;
+                logits[at] = logits[at].max(alone);
+            }
+        }
+        logits
     }
 
     /// The first tier's logit of a reply.
@@ -232,6 +257,12 @@ impl TextClassifier for Ensemble {
         let second = self.second_output(second.as_ref(), "reply");
         Score::new(self.calibration.reply.score(group, first, second))
     }
+}
+
+fn features_of(text: &str) -> Vec<u32> {
+    let mut features = Features::default();
+    features.read(text, Voice::Text);
+    features.finish()
 }
 
 fn at(outputs: &[String], logits: &[f32], name: &str) -> f32 {

@@ -4,10 +4,12 @@
 //! the rounding of its arithmetic.
 
 mod curve;
+mod drift;
 mod ensemble;
 mod error;
 mod features;
 mod linear;
+mod sentences;
 mod transformer;
 
 pub use curve::{Calibration, Curve, Meeting, group};

@@ -3,6 +3,7 @@
 //! **Invariant:** the detector works without one; a classifier alone never exceeds
 //! [`CLASSIFIER_CAP`], so that it cannot reach the floor of the directives by itself.
 
+use crate::DriftMarks;
 use conclave_core::{Category, Score};
 
 /// The most a classifier can say alone about harm, in hundredths.
@@ -19,6 +20,8 @@ pub struct Estimate {
     pub injection: Score,
     /// Whether it is a frame that is to make a model forget its rules, as harm.
     pub frame: Score,
+    /// How strongly it shows each kind of drift.
+    pub drift: DriftMarks,
     /// The likeliest kind of harm, if it is harmful at all.
     pub category: Category,
 }
@@ -33,6 +36,7 @@ impl Estimate {
             crisis: self.crisis.max(other.crisis),
             injection: self.injection.max(other.injection),
             frame: self.frame.max(other.frame),
+            drift: std::array::from_fn(|kind| self.drift[kind].max(other.drift[kind])),
             category,
         }
     }

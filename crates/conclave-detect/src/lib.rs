@@ -6,6 +6,7 @@ mod classifier;
 mod combine;
 mod conversation;
 mod detector;
+mod drift;
 mod error;
 mod explain;
 mod fold;
@@ -20,8 +21,11 @@ mod trend;
 pub use classifier::{CLASSIFIER_CAP, Estimate, TextClassifier};
 pub use conversation::ConversationReading;
 pub use detector::Detector;
+pub use drift::{
+    Course, DriftAction, DriftAlert, DriftKind, DriftMarks, DriftState, Evidence, Observed,
+};
 pub use error::DetectError;
 pub use explain::{Contribution, Explanation, Replacement, ThresholdStep};
 pub use fold::plain_form;
 pub use reading::{Frame, Reading, Signal, SignalKind};
-pub use trend::{Escalation, Trend};
+pub use trend::{Escalation, READ_TOGETHER, Trend};

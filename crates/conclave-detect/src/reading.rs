@@ -1,5 +1,6 @@
 //! What was seen in a text.
 
+use crate::DriftMarks;
 use conclave_core::{Category, Mode, Score, Threshold};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -94,8 +95,15 @@ pub struct Reading {
     /// What a trained model says of it as a reply; absent for other texts and without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_reply: Option<Score>,
+    /// How strongly it shows each kind of drift, in the order of [`crate::DriftKind::ALL`].
+    #[serde(skip_serializing_if = "unmarked")]
+    pub drift: DriftMarks,
     /// ISO 639-1, or `und`.
     pub language: String,
+}
+
+fn unmarked(marks: &DriftMarks) -> bool {
+    *marks == DriftMarks::default()
 }
 
 impl Reading {
@@ -114,6 +122,7 @@ impl Reading {
             threshold: Threshold::for_mode(mode),
             floor: false,
             as_reply: None,
+            drift: DriftMarks::default(),
             language: "und".into(),
         }
     }

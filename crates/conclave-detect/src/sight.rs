@@ -13,7 +13,7 @@ use crate::language::identify;
 use crate::matching::{Hit, apply_readings, find_hits};
 use crate::pattern::{Book, Role};
 use crate::scan::Scan;
-use crate::{Frame, Replacement, Signal, SignalKind};
+use crate::{DriftMarks, Frame, Replacement, Signal, SignalKind};
 use conclave_core::{Category, Score};
 
 /// Longer texts are scanned in windows of this many bytes.
@@ -53,6 +53,8 @@ pub(crate) struct Sight {
     pub(crate) spoken: Option<String>,
     /// Whether it is about protection, or wants no method.
     pub(crate) careful: bool,
+    /// What a classifier sees in it of slow movements.
+    pub(crate) drift: DriftMarks,
 }
 
 /// What one view showed.

@@ -21,8 +21,15 @@ const ACCUMULATED: u32 = 9_000;
 /// Accumulation speaks only after this many messages.
 const ACCUMULATED_AFTER: u32 = 4;
 
+/// The last messages read as one text are an escalation from this harm on, in hundredths: what each of
+/// them leaves to the next stands together there.
+const TOGETHER: u8 = 12;
+/// So many of the last messages of a person are read as one text.
+pub const READ_TOGETHER: usize = 3;
+
 /// Which rules of escalation hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Escalation {
     /// Three risky messages in a row.
     pub consecutive_high_risk: bool,
@@ -32,6 +39,8 @@ pub struct Escalation {
     pub sudden_spike: bool,
     /// Many small risks add up.
     pub accumulated: bool,
+    /// The last messages together ask for what none of them asks alone.
+    pub together: bool,
 }
 
 impl Escalation {
@@ -42,6 +51,7 @@ impl Escalation {
             || self.monotonic_increase
             || self.sudden_spike
             || self.accumulated
+            || self.together
     }
 
     /// What holds in either.
@@ -52,6 +62,7 @@ impl Escalation {
             monotonic_increase: self.monotonic_increase || other.monotonic_increase,
             sudden_spike: self.sudden_spike || other.sudden_spike,
             accumulated: self.accumulated || other.accumulated,
+            together: self.together || other.together,
         }
     }
 }
@@ -76,8 +87,9 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Takes in one message's risk, the larger of harm and crisis.
-    pub fn observe(&mut self, risk: Score) {
+    /// Takes in one message's risk, the larger of harm and crisis, and the harm of the last
+    /// [`READ_TOGETHER`] messages read as one text.
+    pub fn observe(&mut self, risk: Score, together: Score) {
         let risk = risk.hundredths();
         let earlier = self.recent;
         self.recent = [risk, earlier[0], earlier[1]];
@@ -85,7 +97,7 @@ impl Trend {
         self.streak = if risk > HIGH { self.streak.saturating_add(1) } else { 0 };
         self.peak = self.peak.max(risk);
         self.accumulated_risk = self.accumulated_risk * KEPT / 100 + u32::from(risk) * 100;
-        self.now = self.escalation(earlier);
+        self.now = self.escalation(earlier, together);
         self.ever = self.ever.or(self.now);
     }
 
@@ -95,7 +107,7 @@ impl Trend {
         self.ever.any()
     }
 
-    fn escalation(&self, earlier: [u8; 3]) -> Escalation {
+    fn escalation(&self, earlier: [u8; 3], together: Score) -> Escalation {
         let [newest, middle, oldest] = self.recent;
         let climbs = |from: u8, to: u8| to >= from.saturating_add(CLIMB_STEP);
         Escalation {
@@ -106,6 +118,7 @@ impl Trend {
                 && newest >= HIGH,
             sudden_spike: self.messages >= 2 && newest >= earlier[0].saturating_add(SPIKE_STEP),
             accumulated: self.messages >= ACCUMULATED_AFTER && self.accumulated_risk >= ACCUMULATED,
+            together: self.messages >= 2 && together.hundredths() >= TOGETHER,
         }
     }
 }
@@ -117,7 +130,7 @@ mod tests {
     fn trend_of(risks: &[u8]) -> Trend {
         let mut trend = Trend::default();
         for &risk in risks {
-            trend.observe(Score::from_hundredths(risk));
+            trend.observe(Score::from_hundredths(risk), Score::ZERO);
         }
         trend
     }
@@ -139,6 +152,17 @@ mod tests {
     }
 
     #[test]
+    fn messages_that_are_harmless_alone_are_seen_together() {
+        let mut trend = Trend::default();
+        trend.observe(Score::ZERO, Score::from_hundredths(50));
+        assert!(!trend.now.together, "one message is not several");
+        trend.observe(Score::ZERO, Score::from_hundredths(11));
+        assert!(!trend.now.together);
+        trend.observe(Score::ZERO, Score::from_hundredths(12));
+        assert!(trend.now.together && trend.escalating());
+    }
+
+    #[test]
     fn what_was_seen_stays_seen_but_now_is_now() {
         let trend = trend_of(&[0, 60, 0, 0]);
         assert!(trend.escalating());
@@ -150,8 +174,8 @@ mod tests {
         let mut stored = trend_of(&[5, 12]);
         let json = serde_json::to_string(&stored).unwrap();
         let mut taken_up: Trend = serde_json::from_str(&json).unwrap();
-        stored.observe(Score::from_hundredths(40));
-        taken_up.observe(Score::from_hundredths(40));
+        stored.observe(Score::from_hundredths(40), Score::ZERO);
+        taken_up.observe(Score::from_hundredths(40), Score::ZERO);
         assert_eq!(stored, taken_up);
         assert!(taken_up.escalating());
     }

@@ -75,7 +75,14 @@ impl TextClassifier for Alarmist {
     }
     fn text(&self, _folded: &str, _language: &str) -> Estimate {
         let (harm, crisis, injection) = (Score::ONE, Score::ZERO, Score::ZERO);
-        Estimate { harm, crisis, injection, frame: harm, category: Category::Violence }
+        Estimate {
+            harm,
+            crisis,
+            injection,
+            frame: harm,
+            drift: [harm; 4],
+            category: Category::Violence,
+        }
     }
     fn reply(&self, _asked: &str, _reply: &str, _language: &str) -> Score {
         Score::ONE

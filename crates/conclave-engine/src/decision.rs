@@ -1,5 +1,6 @@
 //! Everything that was judged of one turn.
 
+use crate::memory::Remembered;
 use conclave_core::{
     Action, Attempt, AuditId, Bars, DirectiveId, GenerationFailure, Message, MicroUsd, Outcome,
     Scrutiny, Usage, Verdict, Withheld,
@@ -27,6 +28,8 @@ pub struct Decision {
     pub scrutiny: Scrutiny,
     /// The bars in force.
     pub bars: Bars,
+    /// How the conversation moves and where the person stands, this message included.
+    pub remembered: Remembered,
     /// How the input was read.
     pub input: Arc<Reading>,
     /// The directive a refusal rests on.

@@ -9,13 +9,13 @@ use crate::engine::Engine;
 use crate::off_thread;
 use crate::ports::{AppendError, Model, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Input, Stop, is_crisis};
-use crate::pseudonym::{seed_of, subject_of};
+use crate::pseudonym::{pseudonyms_of, seed_of};
 use crate::turn::{Turn, said_before};
 use conclave_core::{
-    Action, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure, Limits,
+    Action, AuditId, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure, Limits,
     MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
-use conclave_detect::Detector;
+use conclave_detect::{Detector, Reading};
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};
 use futures_util::future::join_all;
@@ -70,7 +70,8 @@ impl Engine {
             .find(&turn.model)
             .ok_or_else(|| DeliverError::UnknownModel(turn.model.clone()))?;
         let started = Instant::now();
-        let examined = self.examine(&turn).await;
+        let id = self.new_audit_id(self.clock.now_ms());
+        let examined = self.examine(&turn, id).await;
         if let Some(stop) = examined.stop {
             let choice = self.stopped(&turn, &examined, stop);
             return self.conclude(&turn, examined, vec![choice], None, &offered, started).await;
@@ -89,7 +90,8 @@ impl Engine {
     /// When the decision cannot be recorded.
     pub async fn verify(&self, turn: Turn, reply: Candidate) -> Result<Reply, DeliverError> {
         let started = Instant::now();
-        let examined = self.examine(&turn).await;
+        let id = self.new_audit_id(self.clock.now_ms());
+        let examined = self.examine(&turn, id).await;
         let field = self.sense(&turn, &examined);
         let given = OfferedModel {
             model: Arc::new(Given(reply)),
@@ -102,14 +104,18 @@ impl Engine {
         self.conclude(&turn, examined, vec![choice], Some(field), &given, started).await
     }
 
-    async fn examine(&self, turn: &Turn) -> Examination {
-        let newcomer = match subject_of(&self.settings, turn) {
-            Some(subject) => self.acquaintances.is_newcomer(subject).await,
-            None => false,
-        };
-        let input = Input::of(turn);
-        let input = off_thread::reading(&self.detector, move |detector| input.read(detector)).await;
-        preflight::examine(&self.instinct, &self.settings, turn, input, newcomer)
+    async fn examine(&self, turn: &Turn, id: AuditId) -> Examination {
+        let mut remembered = self.memory.recall(&pseudonyms_of(&self.settings, turn)).await;
+        let input = Input::of(turn, remembered.trend.messages);
+        let at = (self.clock.now_ms(), id);
+        let mut heard =
+            off_thread::reading(&self.detector, move |detector| input.read(detector)).await;
+        for message in &heard {
+            remembered.observe(message, at);
+        }
+        let input =
+            heard.pop().map_or_else(|| Reading::empty(turn.context.mode), |last| last.reading);
+        preflight::examine(&self.instinct, &self.settings, turn, id, input, remembered)
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
@@ -293,16 +299,17 @@ impl Engine {
         let outcome = overall(&choices);
         let usage = total_usage(&choices);
         let decision = Arc::new(Decision {
-            id: self.new_audit_id(now_ms),
+            id: examined.id,
             timestamp_ms: now_ms.saturating_sub(latency_ms),
             outcome,
             action: action_of(outcome, &examined, &choices),
+            directive: self.directive_of(&examined, &choices),
             model: turn.model.clone(),
             scrutiny: examined.scrutiny,
             bars: self.settings.bars(examined.scrutiny),
-            directive: self.directive_of(&examined, &choices),
             guards: vec!["interpretation", "panel"],
             model_time: choices.iter().map(|choice| choice.model_time).max().unwrap_or_default(),
+            remembered: examined.remembered,
             input: examined.input,
             field,
             conversation: turn.conversation.clone(),

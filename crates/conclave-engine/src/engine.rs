@@ -1,6 +1,6 @@
 //! The use-cases' common ground: everything a turn needs, wired once.
 
-use crate::acquaintance::Acquaintances;
+use crate::memory::Memory;
 use crate::panel::Panel;
 use crate::ports::{Archive, Clock, Entropy, Ledger, ModelDirectory};
 use crate::settings::Settings;
@@ -31,8 +31,8 @@ pub struct Engine {
     pub ledger: Arc<dyn Ledger>,
     /// Recalls.
     pub archive: Arc<dyn Archive>,
-    /// Who has been here before.
-    pub acquaintances: Arc<Acquaintances>,
+    /// What is remembered between turns.
+    pub memory: Arc<Memory>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a person gets reasons, never patterns or thresholds: no recipe for evasion.
 
+use crate::correction::reasons_of;
 use crate::stored::{StoredDecision, array, ballot_of};
 use conclave_core::{Outcome, Reason};
 use conclave_ledger::Value;
@@ -127,9 +128,8 @@ fn concerns(stored: &StoredDecision) -> Vec<Reason> {
 }
 
 fn collect_reasons(codes: &Json, found: &mut Vec<Reason>) {
-    for code in codes.as_array().into_iter().flatten().filter_map(Json::as_str) {
-        let known = Reason::ALL.iter().copied().find(|reason| reason.code() == code);
-        if let Some(reason) = known.filter(|reason| !found.contains(reason)) {
+    for reason in reasons_of(codes) {
+        if !found.contains(&reason) {
             found.push(reason);
         }
     }
@@ -144,6 +144,7 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
                 .to_owned(),
         );
     }
+    story.extend(over_time(stored));
     if outcome == Some(Outcome::Blocked) {
         story.push(
             "The request asked for something that could hurt someone, so no model was asked and you \
@@ -159,6 +160,19 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
     }
     story.push(ending(outcome, reviewers(stored).len()));
     story
+}
+
+/// What was noticed across messages, if anything was.
+fn over_time(stored: &StoredDecision) -> Option<String> {
+    let drift = match stored.text("drift") {
+        "yellow" => "What you have written over some time gave reason for a little more care",
+        "red" => "What you have written over some time gave reason for much more care",
+        _ if stored.public("escalating").and_then(Value::as_bool) == Some(true) => {
+            "Your last messages, taken together, sounded more troubling than each alone"
+        }
+        _ => return None,
+    };
+    Some(format!("{drift}, so the reply had to pass a stricter check."))
 }
 
 fn attempts_sentence(stored: &StoredDecision) -> Option<String> {

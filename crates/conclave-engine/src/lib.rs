@@ -3,14 +3,15 @@
 //! **Invariant:** rules live in the pure crates; here they are only put in order and given time,
 //! storage and models.
 
-mod acquaintance;
 mod check;
 mod check_line;
+mod correction;
 mod decision;
 mod deliver;
 mod delivery;
 mod engine;
 mod explanation;
+mod memory;
 mod off_thread;
 mod panel;
 mod ports;
@@ -23,19 +24,20 @@ mod transcript;
 mod turn;
 mod view;
 
-pub use acquaintance::Acquaintances;
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
+pub use correction::{Concern, Correction, LearningProposal, corrections};
 pub use decision::{Choice, Decision, Delivered};
 pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
 pub use explanation::{Contribution, Explanation, SafetyVerification, explain};
+pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
     KeyRecord, KeyRing, KeyRole, Ledger, Model, ModelDirectory, ModelError, ModelRequest,
-    OfferedModel, StoredEntry, Tally, Verifier, VerifierError,
+    OfferedModel, StoredEntry, Tally, Verifier, VerifierError, Whose,
 };
 pub use pseudonym::{session_of, subject_of};
 pub use settings::Settings;

@@ -156,6 +156,15 @@ pub struct StoredEntry {
     pub body: Option<Vec<u8>>,
 }
 
+/// Whose decision is looked for, by pseudonym.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// That of a conversation.
+    Session([u8; 16]),
+    /// That of a person.
+    Subject([u8; 16]),
+}
+
 /// Which decisions to list, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct DecisionFilter {
@@ -229,9 +238,13 @@ pub trait Archive: Send + Sync {
     /// A page of decisions, newest first.
     fn list(&self, filter: DecisionFilter)
     -> BoxFuture<'_, Result<Vec<DecisionRow>, ArchiveError>>;
-    /// How many turns this subject has had, counted up to `at_most`; needs not see the latest entries.
-    fn turns_of(&self, subject: [u8; 16], at_most: u32)
-    -> BoxFuture<'_, Result<u32, ArchiveError>>;
+    /// The latest decision of a conversation or a person of this tenant; needs not see the newest
+    /// entries.
+    fn latest(
+        &self,
+        tenant: u64,
+        whose: Whose,
+    ) -> BoxFuture<'_, Result<Option<StoredEntry>, ArchiveError>>;
     /// Counts since a time, for this tenant or all.
     fn tally(
         &self,

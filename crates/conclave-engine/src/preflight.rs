@@ -2,17 +2,22 @@
 //!
 //! **Invariant:** nothing here calls a model.
 
+use crate::memory::Remembered;
 use crate::settings::Settings;
 use crate::turn::{Turn, last_of};
-use conclave_core::{Category, DirectiveId, Mode, Role, Score, Scrutiny, Sensitivity};
-use conclave_detect::{Detector, Reading};
+use conclave_core::{AuditId, Category, DirectiveId, Mode, Role, Score, Scrutiny, Sensitivity};
+use conclave_detect::{Course, Detector, DriftState, READ_TOGETHER, Reading};
 use conclave_instinct::Instinct;
 use std::sync::Arc;
 
 /// What the input came to.
 #[derive(Clone, Debug)]
 pub(crate) struct Examination {
+    /// The id under which the turn will be decided.
+    pub id: AuditId,
     pub input: Arc<Reading>,
+    /// What is remembered, this message included.
+    pub remembered: Remembered,
     pub scrutiny: Scrutiny,
     pub stop: Option<Stop>,
 }
@@ -31,41 +36,73 @@ pub(crate) fn examine(
     instinct: &Instinct,
     settings: &Settings,
     turn: &Turn,
+    id: AuditId,
     input: Reading,
-    newcomer: bool,
+    remembered: Remembered,
 ) -> Examination {
-    let scrutiny = scrutiny(settings, turn, &input, newcomer);
+    let scrutiny = scrutiny(settings, turn, &input, &remembered);
     let stop = stop(instinct, settings, &input);
-    Examination { input: Arc::new(input), scrutiny, stop }
+    Examination { id, input: Arc::new(input), remembered, scrutiny, stop }
 }
+
+/// So many earlier messages that were never seen are read with a turn.
+const EARLIER_MAX: usize = 8;
 
 /// What there is to read of a turn.
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
-    said: String,
+    /// What the person said, oldest first, as far as it is needed.
+    said: Vec<String>,
+    /// How many of those, from the end, are to be read each.
+    unread: usize,
     brought: String,
     mode: Mode,
 }
 
+/// One message of the person, and how it is read.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    pub said: String,
+    pub reading: Reading,
+    /// The harm of it and the messages before it, read as one text.
+    pub together: Score,
+}
+
 impl Input {
-    /// The person's last words, and what tools and files brought.
-    pub(crate) fn of(turn: &Turn) -> Self {
+    /// The person's last words, what tools and files brought, and what the person said before that was
+    /// not `seen`: a client may bring a whole conversation to a house that never heard of it.
+    pub(crate) fn of(turn: &Turn, seen: u32) -> Self {
+        let seen = usize::try_from(seen).unwrap_or(usize::MAX);
+        let said: Vec<_> = turn.conversation.iter().filter(|one| one.role == Role::User).collect();
+        let unread = said.len().saturating_sub(seen).clamp(1, EARLIER_MAX + 1).min(said.len());
+        let needed = (unread + READ_TOGETHER - 1).min(said.len());
+        let needed = &said[said.len() - needed..];
         Self {
-            said: last_of(&turn.conversation, Role::User),
+            said: needed.iter().map(|one| one.content.as_text().into_owned()).collect(),
+            unread,
             brought: last_of(&turn.conversation, Role::Tool),
             mode: effective_mode(turn),
         }
     }
 
-    /// Reads it. What tools and files brought is read for injection only, because nobody asked for
-    /// anything there.
-    pub(crate) fn read(&self, detector: &Detector) -> Reading {
-        let mut reading = detector.read(&self.said, self.mode);
-        if !self.brought.is_empty() {
+    /// Reads each message that was not read before, the last one last. What tools and files brought is
+    /// read for injection only, because nobody asked for anything there.
+    pub(crate) fn read(&self, detector: &Detector) -> Vec<Heard> {
+        let said: Vec<&str> = self.said.iter().map(String::as_str).collect();
+        let mut heard: Vec<_> = (said.len() - self.unread..said.len())
+            .map(|at| Heard {
+                said: said[at].to_owned(),
+                reading: detector.read(said[at], self.mode),
+                together: detector.together(&said[..=at], self.mode),
+            })
+            .collect();
+        if let Some(last) = heard.last_mut()
+            && !self.brought.is_empty()
+        {
             let smuggled = detector.read(&self.brought, self.mode).injection;
-            reading.injection = reading.injection.max(smuggled);
+            last.reading.injection = last.reading.injection.max(smuggled);
         }
-        reading
+        heard
     }
 }
 
@@ -74,13 +111,24 @@ fn effective_mode(turn: &Turn) -> Mode {
     if turn.context.minor { Mode::ChildSafe } else { turn.context.mode }
 }
 
-fn scrutiny(settings: &Settings, turn: &Turn, input: &Reading, newcomer: bool) -> Scrutiny {
+fn scrutiny(
+    settings: &Settings,
+    turn: &Turn,
+    input: &Reading,
+    remembered: &Remembered,
+) -> Scrutiny {
     let context = &turn.context;
+    let drift = remembered.course.as_ref().map(Course::state).unwrap_or_default();
     let strict = input.is_crisis()
+        || drift == DriftState::Red
         || context.minor
         || context.mode == Mode::ChildSafe
         || context.sensitivity == Sensitivity::Sacred;
-    let raised = newcomer || input.is_injection() || context.sensitivity == Sensitivity::High;
+    let raised = remembered.newcomer()
+        || remembered.trend.now.any()
+        || drift == DriftState::Yellow
+        || input.is_injection()
+        || context.sensitivity == Sensitivity::High;
     let asked = match (strict, raised) {
         (true, _) => Scrutiny::Strict,
         (false, true) => Scrutiny::Raised,

@@ -2,8 +2,10 @@
 //!
 //! **Invariant:** without the key nobody can tell, or test, whom a pseudonym means.
 
+use crate::memory::Pseudonyms;
 use crate::settings::Settings;
 use crate::turn::Turn;
+use conclave_ledger::tenant_number;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
@@ -18,6 +20,15 @@ pub fn subject_of(settings: &Settings, turn: &Turn) -> Option<[u8; 16]> {
 #[must_use]
 pub fn session_of(settings: &Settings, turn: &Turn) -> [u8; 16] {
     pseudonym(&settings.pseudonym_key, b"session", turn.tenant.as_str(), turn.session.as_str())
+}
+
+/// Everyone in a turn, as the ledger knows them.
+pub(crate) fn pseudonyms_of(settings: &Settings, turn: &Turn) -> Pseudonyms {
+    Pseudonyms {
+        tenant: tenant_number(turn.tenant.as_str()),
+        session: session_of(settings, turn),
+        subject: subject_of(settings, turn),
+    }
 }
 
 /// The same conversation is sensed and answered the same way.

@@ -7,10 +7,11 @@ use crate::decision::{Choice, Decision};
 use crate::deliver::DeliverError;
 use crate::delivery::Delivery;
 use crate::engine::Engine;
-use crate::pseudonym::{session_of, subject_of};
+use crate::memory;
+use crate::pseudonym::pseudonyms_of;
 use crate::turn::Turn;
 use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun};
-use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
+use conclave_ledger::{Body, Draft, Kind, Value};
 use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
@@ -22,12 +23,13 @@ impl Engine {
         turn: &Turn,
         decision: &Decision,
     ) -> Result<([u8; 32], Delivery), DeliverError> {
+        let who = pseudonyms_of(&self.settings, turn);
         let draft = Draft {
             kind: Kind::Decision,
             audit: Some(decision.id.0.into_bytes()),
-            tenant: tenant_number(turn.tenant.as_str()),
-            subject: subject_of(&self.settings, turn),
-            session: Some(session_of(&self.settings, turn)),
+            tenant: who.tenant,
+            subject: who.subject,
+            session: Some(who.session),
             parent: None,
             policy: self.settings.policy,
             directives: self.settings.directives,
@@ -37,6 +39,7 @@ impl Engine {
         let mut promise = draft.clone();
         let appended = self.ledger.append(draft, self.words(turn, decision)).await?;
         promise.parent = Some(appended.id);
+        self.memory.keep(&who, &decision.remembered);
         Ok((appended.leaf_hash, Delivery::new(self.ledger.clone(), promise)))
     }
 
@@ -51,6 +54,7 @@ impl Engine {
         add("who".into(), encode(&who));
         add("request".into(), encode(&decision.conversation));
         add("reading".into(), encode(&decision.input));
+        add(memory::WORDS.into(), encode(&decision.remembered));
         if let Some(field) = &decision.field {
             add("field".into(), encode(field));
         }
@@ -116,8 +120,12 @@ fn public_part(decision: &Decision) -> Value {
         ("injection", uint(input.injection.hundredths())),
         ("threshold", uint(input.threshold.hundredths())),
         ("mode", Value::from(input.mode.as_str())),
+        ("escalating", Value::Bool(decision.remembered.trend.now.any())),
         ("choices", Value::Array(decision.choices.iter().map(choice).collect())),
     ];
+    if let Some(course) = &decision.remembered.course {
+        pairs.push(("drift", Value::from(course.state().as_str())));
+    }
     if let Some(score) = decision.safety_score_e4() {
         pairs.push(("score", uint(score)));
     }

@@ -1,5 +1,7 @@
 //! A stored decision as JSON, for people and programs.
 
+use crate::correction::corrections;
+use crate::memory::{Remembered, WORDS};
 use crate::stored::{StoredDecision, array, ballot_of};
 use conclave_core::{Ballot, Cast, decide};
 use conclave_ledger::Value;
@@ -23,6 +25,8 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         "crisis": stored.public("crisis").and_then(Value::as_bool),
         "scrutiny": stored.text("scrutiny"),
         "mode": stored.text("mode"),
+        "escalating": stored.public("escalating").and_then(Value::as_bool),
+        "drift": stored.public("drift").and_then(Value::as_str),
         "directive": stored.public("directive").and_then(Value::as_u64).map(|n| format!("D{n:03}")),
         "model": stored.text("model"),
         "latency_ms": stored.number("latency_ms"),
@@ -46,6 +50,11 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         view["who"] = stored.words("who").unwrap_or_default();
         view["reading"] = stored.words("reading").unwrap_or_default();
         view["field_state"] = stored.words("field").unwrap_or_default();
+        let remembered = stored.words(WORDS).unwrap_or_default();
+        let remembered: Remembered = serde_json::from_value(remembered).unwrap_or_default();
+        view["trend"] = json!(remembered.trend);
+        view["drift_alerts"] = json!(remembered.course.map(|course| course.alerts()));
+        view["corrections"] = json!(corrections(stored));
     }
     view
 }

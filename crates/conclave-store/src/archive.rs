@@ -9,7 +9,9 @@
 use crate::db::open_reader;
 use crate::spool::{Intake, Progress};
 use conclave_core::AuditId;
-use conclave_engine::{Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntry, Tally};
+use conclave_engine::{
+    Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntry, Tally, Whose,
+};
 use futures_util::future::{BoxFuture, FutureExt};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
@@ -115,13 +117,8 @@ impl Archive for SqliteArchive {
         self.ask(true, move |conn| list(conn, &filter))
     }
 
-    fn turns_of(&self, subject: [u8; 16], at_most: u32) -> BoxFuture<'_, Answer<u32>> {
-        self.ask(false, move |conn| {
-            let sql = "SELECT count(*) FROM (SELECT 1 FROM response_audit_log
-                       WHERE subject = ?1 LIMIT ?2)";
-            let mut count = conn.prepare_cached(sql)?;
-            count.query_row(params![subject, at_most], |row| row.get(0))
-        })
+    fn latest(&self, tenant: u64, whose: Whose) -> BoxFuture<'_, Answer<Option<StoredEntry>>> {
+        self.ask(false, move |conn| latest(conn, tenant, whose))
     }
 
     fn tally(&self, tenant: Option<u64>, since_ms: u64) -> BoxFuture<'_, Answer<Tally>> {
@@ -144,6 +141,25 @@ impl Archive for SqliteArchive {
     }
 }
 
+fn latest(conn: &Connection, tenant: u64, whose: Whose) -> rusqlite::Result<Option<StoredEntry>> {
+    let (column, key) = match whose {
+        Whose::Session(key) => ("session", key),
+        Whose::Subject(key) => ("subject", key),
+    };
+    let sql = format!(
+        "SELECT e.seq, e.leaf, b.body FROM response_audit_log r JOIN log_entry e ON e.seq = r.seq
+         LEFT JOIN log_body b ON b.seq = r.seq
+         WHERE r.{column} = ?1 AND r.tenant = ?2 ORDER BY r.seq DESC LIMIT 1"
+    );
+    let mut entries = conn.prepare_cached(&sql)?;
+    entries.query_row(params![key, tenant.cast_signed()], stored_entry).optional()
+}
+
+fn stored_entry(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
+    let seq = row.get::<_, i64>(0)?.cast_unsigned();
+    Ok(StoredEntry { seq, leaf: row.get(1)?, body: row.get(2)? })
+}
+
 fn find(conn: &Connection, tenant: u64, id: AuditId) -> rusqlite::Result<Vec<StoredEntry>> {
     let sql = "SELECT seq, delivery_seq FROM response_audit_log WHERE id = ?1 AND tenant = ?2";
     let mut places = conn.prepare_cached(sql)?;
@@ -156,11 +172,7 @@ fn find(conn: &Connection, tenant: u64, id: AuditId) -> rusqlite::Result<Vec<Sto
     let sql = "SELECT e.seq, e.leaf, b.body FROM log_entry e LEFT JOIN log_body b ON b.seq = e.seq
                WHERE e.seq = ?1 OR e.seq = ?2 ORDER BY e.seq";
     let mut entries = conn.prepare_cached(sql)?;
-    let found = entries.query_map(params![decision, delivery], |row| {
-        let seq = row.get::<_, i64>(0)?.cast_unsigned();
-        Ok(StoredEntry { seq, leaf: row.get(1)?, body: row.get(2)? })
-    })?;
-    found.collect()
+    entries.query_map(params![decision, delivery], stored_entry)?.collect()
 }
 
 fn list(conn: &Connection, filter: &DecisionFilter) -> rusqlite::Result<Vec<DecisionRow>> {

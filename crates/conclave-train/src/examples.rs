@@ -2,7 +2,7 @@
 
 use crate::cores::on_all_cores;
 use crate::fit::Example;
-use crate::rows::{REPLY_OUTPUTS, Row, TEXT_OUTPUTS};
+use crate::rows::{DRIFT_OUTPUTS, REPLY_OUTPUTS, Row, TEXT_OUTPUTS};
 use conclave_classify::{Features, Voice};
 use conclave_detect::plain_form;
 use std::collections::BTreeMap;
@@ -17,13 +17,15 @@ const BYSTANDER: f32 = 0.1;
 /// How far rare targets are raised towards common ones: not at all is 0, wholly is 1.
 const BALANCE: f32 = 0.8;
 
-/// Which of the two models.
+/// Which of the models.
 #[derive(Clone, Copy, Debug)]
 pub enum Model {
     /// Of a person's texts.
     Text,
     /// Of replies in the light of what was asked.
     Reply,
+    /// Of what a message shows of a slow movement.
+    Drift,
 }
 
 impl Model {
@@ -32,6 +34,7 @@ impl Model {
         match self {
             Self::Text => &TEXT_OUTPUTS,
             Self::Reply => &REPLY_OUTPUTS,
+            Self::Drift => &DRIFT_OUTPUTS,
         }
     }
 
@@ -40,6 +43,15 @@ impl Model {
         match self {
             Self::Text => "text.bin",
             Self::Reply => "reply.bin",
+            Self::Drift => "drift.bin",
+        }
+    }
+
+    /// Its buckets, as a power of two: what few rows teach needs few.
+    pub fn bits(self, wanted: u32) -> u32 {
+        match self {
+            Self::Text | Self::Reply => wanted,
+            Self::Drift => wanted.min(15),
         }
     }
 
@@ -47,7 +59,9 @@ impl Model {
     pub fn features(self, row: &Row) -> Option<Vec<u32>> {
         let mut features = Features::default();
         match (self, &row.response) {
-            (Self::Text, None) => features.read(&plain_form(&row.said()).0, Voice::Text),
+            (Self::Text | Self::Drift, None) => {
+                features.read(&plain_form(&row.said()).0, Voice::Text)
+            }
             (Self::Reply, Some(reply)) => {
                 features.read(&plain_form(reply).0, Voice::Reply);
                 features.read(&plain_form(&row.said()).0, Voice::Asked);
@@ -62,6 +76,16 @@ impl Model {
         match self {
             Self::Text => row.text_targets(),
             Self::Reply => row.reply_targets(),
+            Self::Drift => row.drift_targets(),
+        }
+    }
+
+    /// What a row counts for an output, besides its weight.
+    fn bystander(self, row: &Row, output: &str) -> f32 {
+        match (self, output) {
+            (Self::Drift, _) if row.task != "drift" => BYSTANDER,
+            (Self::Text, "crisis" | "injection") if row.task != output => BYSTANDER,
+            _ => 1.0,
         }
     }
 
@@ -81,20 +105,13 @@ impl Model {
         let example = |row: &Row| {
             seen();
             let targets = self.targets(row)?;
-            let share = |output: &&str| weight(row) * bystander(row, output);
+            let share = |output: &&str| weight(row) * self.bystander(row, output);
             let weights = self.outputs().iter().map(share).collect();
             Some(Example { features: self.features(row)?, targets, weights })
         };
         let mut examples: Vec<_> = on_all_cores(rows, example).into_iter().flatten().collect();
         balance(&mut examples, self.outputs().len());
         examples
-    }
-}
-
-fn bystander(row: &Row, output: &str) -> f32 {
-    match output {
-        "crisis" | "injection" if row.task != output => BYSTANDER,
-        _ => 1.0,
     }
 }
 

@@ -131,7 +131,8 @@ fn ngrams(args: &Ngrams) -> anyhow::Result<()> {
     let plan = args.learning.plan();
     let mut scores =
         args.scores.as_deref().map(std::fs::File::create).transpose()?.map(BufWriter::new);
-    for model in [Model::Text, Model::Reply] {
+    for model in [Model::Text, Model::Reply, Model::Drift] {
+        let plan = Plan { bits: model.bits(plan.bits), ..plan };
         let fitted = learn(model.file(), model, &train, plan)?;
         write(&args.places.out.join(model.file()), &packed(model, &fitted, plan))?;
         if let Some(scores) = &mut scores {

@@ -34,6 +34,9 @@ pub const TEXT_OUTPUTS: [&str; 18] = [
 /// What the model of replies says.
 pub const REPLY_OUTPUTS: [&str; 2] = ["reply", "manipulation"];
 
+/// What the model of drift says.
+pub const DRIFT_OUTPUTS: [&str; 4] = ["isolation", "escalation", "manipulation", "dependency"];
+
 /// One labelled row of the public sets or of the corpus.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Row {
@@ -129,6 +132,17 @@ impl Row {
         let manipulates = MANIPULATIVE.iter().any(|kind| self.is(kind));
         (self.task == "response" && self.response.is_some())
             .then(|| vec![Some(harmful), (!harmful || manipulates).then_some(harmful)])
+    }
+
+    /// What this row teaches the model of drift, in the order of [`DRIFT_OUTPUTS`]: ordinary requests
+    /// show what is none.
+    #[must_use]
+    pub fn drift_targets(&self) -> Option<Vec<Option<bool>>> {
+        let ordinary = matches!(self.task.as_str(), "prompt" | "text") && !self.is_harmful();
+        (self.task == "drift" || ordinary).then(|| {
+            let shows = |kind: &&str| Some(!ordinary && self.is_harmful() && self.is(kind));
+            DRIFT_OUTPUTS.iter().map(shows).collect()
+        })
     }
 
     fn is_jailbreak(&self) -> bool {

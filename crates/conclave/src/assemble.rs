@@ -6,7 +6,7 @@ use crate::config::{
 use anyhow::{Context, anyhow};
 use conclave_core::{MicroUsd, Mode, Scrutiny, Seat};
 use conclave_engine::{
-    Acquaintances, Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Panel, Settings, Verifier,
+    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Settings, Verifier,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
@@ -25,7 +25,7 @@ pub struct Ground {
     /// Recalls.
     pub archive: Arc<dyn Archive>,
     /// Who has been here before.
-    pub acquaintances: Arc<Acquaintances>,
+    pub memory: Arc<Memory>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
@@ -62,7 +62,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         panel: panel(config)?,
         ledger: ground.ledger.clone(),
         archive: ground.archive.clone(),
-        acquaintances: ground.acquaintances.clone(),
+        memory: ground.memory.clone(),
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
         settings: Arc::new(settings),

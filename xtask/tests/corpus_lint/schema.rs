@@ -21,7 +21,8 @@ const FIELDS: [&str; 15] = [
     "pair",
     "rationale",
 ];
-const TASKS: [&str; 7] = ["prompt", "crisis", "response", "multi_turn", "injection", "pii", "text"];
+const TASKS: [&str; 8] =
+    ["prompt", "crisis", "response", "multi_turn", "injection", "pii", "text", "drift"];
 const RATIONALE_WORDS_MAX: usize = 12;
 
 type Object = Map<String, Value>;

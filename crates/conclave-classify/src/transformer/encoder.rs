@@ -77,7 +77,7 @@ impl Encoder {
         let Some(mean) = states.mean_axis(Axis(0)) else {
             return self.heads.bias.to_vec();
         };
-        (mean.dot(&self.heads.weights) + &self.heads.bias).to_vec()
+        (self.heads.weights.dot(&mean) + &self.heads.bias).to_vec()
     }
 
     fn embed(&self, tokens: &[u32], first_segment: usize) -> Array2<f32> {
@@ -149,12 +149,12 @@ impl Layer {
 
 impl Linear {
     fn read(reader: &mut Reader<'_>, to: usize, from: usize) -> Result<Self, ClassifyError> {
-        let weights = reader.matrix(to, from)?.t().as_standard_layout().into_owned();
+        let weights = reader.matrix(to, from)?;
         Ok(Self { weights, bias: reader.vector(to)? })
     }
 
     fn apply(&self, states: &ArrayView2<'_, f32>) -> Array2<f32> {
-        states.dot(&self.weights) + &self.bias
+        states.dot(&self.weights.t()) + &self.bias
     }
 }
 

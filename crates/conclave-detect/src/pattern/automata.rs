@@ -6,7 +6,7 @@
 use crate::DetectError;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-/// Finds words, which are numbered in the order in which they were given.
+/// Finds words, which are numbered in the order in which they were given, plain ones first.
 #[derive(Debug)]
 pub(crate) struct Automata {
     plain: AhoCorasick,
@@ -16,16 +16,9 @@ pub(crate) struct Automata {
 }
 
 impl Automata {
-    /// Both automata, built side by side; plain words must come first.
-    pub(super) fn build(words: &[&str]) -> Result<Self, DetectError> {
-        let plain_words = words.partition_point(|word| word.is_ascii());
-        let (plain, other) = words.split_at(plain_words);
-        let (plain, other) = std::thread::scope(|scope| {
-            let other = scope.spawn(|| automaton(other));
-            (automaton(plain), other.join())
-        });
-        let broken = |_| DetectError::Automaton("building it was interrupted".into());
-        Ok(Self { plain: plain?, other: other.map_err(broken)??, plain_words })
+    /// Both together; the words of the second are numbered after those of the first.
+    pub(super) fn new(plain: AhoCorasick, other: AhoCorasick) -> Self {
+        Self { plain_words: plain.patterns_len(), plain, other }
     }
 
     /// Calls back with the number, start and end of every word found, overlapping ones too.
@@ -41,7 +34,8 @@ impl Automata {
     }
 }
 
-fn automaton(words: &[&str]) -> Result<AhoCorasick, DetectError> {
+/// The automaton that finds these words.
+pub(super) fn automaton(words: &[&str]) -> Result<AhoCorasick, DetectError> {
     AhoCorasick::builder()
         .kind(Some(AhoCorasickKind::ContiguousNFA))
         .match_kind(MatchKind::Standard)
@@ -56,7 +50,9 @@ mod tests {
 
     #[test]
     fn words_of_all_scripts_keep_their_numbers() {
-        let automata = Automata::build(&["kill", "skill", "自殺", "殺"]).unwrap();
+        let [plain, other] =
+            [["kill", "skill"], ["自殺", "殺"]].map(|words| automaton(&words).unwrap());
+        let automata = Automata::new(plain, other);
         let found = |text: &str| {
             let mut all = Vec::new();
             automata.each(text, |word, start, end| all.push((word, start, end)));

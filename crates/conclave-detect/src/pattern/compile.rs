@@ -5,18 +5,25 @@
 
 use super::book::{Book, Condition, Reading, Rule, Shape};
 use super::concepts::{Concepts, fault};
-use super::file::{ItemSpec, PatternFile, Several};
+use super::file::{ConceptSpec, ItemSpec, PatternFile, Several};
+use super::words::{Word, written_out};
 use crate::DetectError;
 use conclave_core::Category;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// More threads than this do not read the files any sooner.
+const THREADS_MAX: usize = 4;
 
 impl Book {
     /// Compiles files, given as (name, TOML text).
     pub(crate) fn compile(files: &[(&str, &str)]) -> Result<Self, DetectError> {
-        let parsed =
-            files.iter().map(|&(name, text)| parse(name, text)).collect::<Result<Vec<_>, _>>()?;
         let mut compiler = Compiler::default();
-        for (name, file) in &parsed {
-            compiler.concepts.declare(name, file)?;
+        let mut parsed = Vec::new();
+        for (&(name, _), file) in files.iter().zip(in_parallel(files, read)) {
+            let (file, words) = file?;
+            compiler.concepts.declare(name, &file, words)?;
+            parsed.push((name, file));
         }
         for (name, file) in &parsed {
             compiler.concepts.include(name, file)?;
@@ -29,12 +36,49 @@ impl Book {
     }
 }
 
-fn parse<'a>(name: &'a str, text: &str) -> Result<(&'a str, PatternFile), DetectError> {
-    let file = toml::from_str(text).map_err(|error| DetectError::Syntax {
+type Words = BTreeMap<String, Vec<Word>>;
+
+/// Reads one file and writes out the words of its concepts.
+fn read(&(name, text): &(&str, &str)) -> Result<(PatternFile, Words), DetectError> {
+    let file: PatternFile = toml::from_str(text).map_err(|error| DetectError::Syntax {
         file: name.to_owned(),
         message: error.to_string(),
     })?;
-    Ok((name, file))
+    let written = |(concept, spec): (&String, &ConceptSpec)| {
+        let words = written_out(spec);
+        let words = words.map_err(|message| fault(name, &format!("concept {concept}"), message))?;
+        Ok((concept.clone(), words))
+    };
+    let words = file.concept.iter().map(written).collect::<Result<_, _>>()?;
+    Ok((file, words))
+}
+
+/// Does the same with each of a list, on as many threads as there are cores; results are in order.
+fn in_parallel<T: Sync, R: Send>(list: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((at, one)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, list.get(at)?)))
+        {
+            done.push((at, each(one)));
+        }
+        done
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[derive(Default)]

@@ -1,14 +1,13 @@
 //! Concepts: their numbers, their words, and which of them include which.
 
-use super::automata::Automata;
+use super::automata::{Automata, automaton};
 use super::book::{Atom, ConceptId, END, Role, START};
-use super::expand::expand;
 use super::file::{ConceptSpec, FrameName, PatternFile, RoleName};
-use super::inflect::inflect;
-use crate::fold::chars::is_word;
-use crate::fold::{Vocabulary, fold};
+use super::words::{AtomKey, Word};
+use crate::fold::Vocabulary;
 use crate::{DetectError, Frame};
-use std::collections::{BTreeSet, HashMap};
+use aho_corasick::AhoCorasick;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Everyday words: what a disguised word may stand for, besides those of the patterns.
 const WORDS: &str = include_str!("../../../../data/words/en.txt");
@@ -39,16 +38,6 @@ pub(super) struct Words {
     pub(super) starts: Box<[ConceptId]>,
     pub(super) ends: Box<[ConceptId]>,
     pub(super) vocabulary: Vocabulary,
-}
-
-/// A folded word and what must or must not stand around it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct AtomKey {
-    text: String,
-    left: bool,
-    right: bool,
-    not_after: String,
-    not_before: String,
 }
 
 impl Default for Concepts {
@@ -84,15 +73,27 @@ impl Concepts {
     }
 
     /// Gives the concepts of a file their numbers and words.
-    pub(super) fn declare(&mut self, file: &str, spec: &PatternFile) -> Result<(), DetectError> {
+    pub(super) fn declare(
+        &mut self,
+        file: &str,
+        spec: &PatternFile,
+        mut words: BTreeMap<String, Vec<Word>>,
+    ) -> Result<(), DetectError> {
         for (name, concept) in &spec.concept {
-            self.concept(&spec.language, name, concept)
+            let words = words.remove(name).unwrap_or_default();
+            self.concept(&spec.language, name, concept, words)
                 .map_err(|message| fault(file, &format!("concept {name}"), message))?;
         }
         Ok(())
     }
 
-    fn concept(&mut self, language: &str, name: &str, spec: &ConceptSpec) -> Result<(), String> {
+    fn concept(
+        &mut self,
+        language: &str,
+        name: &str,
+        spec: &ConceptSpec,
+        words: Vec<Word>,
+    ) -> Result<(), String> {
         let full = format!("{language}/{name}");
         if self.ids.contains_key(&full) != spec.extend {
             let found = if spec.extend { "is not there to extend" } else { "is there already" };
@@ -102,15 +103,9 @@ impl Concepts {
         if !matches!(language, "en" | "ja" | "any") {
             self.foreign.insert(id);
         }
-        for entry in &spec.words {
-            for word in expand(entry)? {
-                self.word(&word, id)?;
-            }
-        }
-        for entry in &spec.verbs {
-            for verb in expand(entry)? {
-                self.verb(&full, &verb, id)?;
-            }
+        for (key, form) in words {
+            let of = if form.is_empty() { id } else { self.id(format!("{full}.{form}"))? };
+            self.words.push((key, of));
         }
         if let Some(kind) = &spec.mask {
             self.masks.push((id, kind.clone()));
@@ -124,35 +119,6 @@ impl Concepts {
             self.roles.push((id, role_of(role)));
             self.used.insert(id);
         }
-        Ok(())
-    }
-
-    fn verb(&mut self, full: &str, verb: &str, id: ConceptId) -> Result<(), String> {
-        let forms = inflect(verb);
-        self.word(&forms.base, id)?;
-        for (suffix, words) in
-            [("s", vec![forms.third]), ("ing", vec![forms.ing]), ("ed", forms.past)]
-        {
-            let form = self.id(format!("{full}.{suffix}"))?;
-            for word in words {
-                self.word(&word, form)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn word(&mut self, word: &str, id: ConceptId) -> Result<(), String> {
-        let (not_after, word, not_before) = guards(word);
-        let (open_left, open_right) = (word.starts_with('*'), word.ends_with('*'));
-        let word = word.trim_matches('*').trim();
-        let text = if is_plain(word) { word.to_owned() } else { fold(word).text };
-        let (Some(first), Some(last)) = (text.chars().next(), text.chars().next_back()) else {
-            return Err(format!("`{word}` is empty once folded"));
-        };
-        let left = !open_left && is_word(first);
-        let right = !open_right && is_word(last);
-        let (not_after, not_before) = (not_after.to_owned(), not_before.to_owned());
-        self.words.push((AtomKey { text, left, right, not_after, not_before }, id));
         Ok(())
     }
 
@@ -180,16 +146,12 @@ impl Concepts {
 
     /// Gives each concept with a suffix the words of those it includes.
     pub(super) fn add_suffixes(&mut self) {
-        let every: BTreeSet<ConceptId> =
-            (0..self.parents.len()).filter_map(|id| ConceptId::try_from(id).ok()).collect();
-        let reach: Vec<Box<[ConceptId]>> =
-            (0..self.parents.len()).map(|id| closure(&self.parents, id, &every)).collect();
+        let reach = closures(&self.parents, |_| true);
         let mut added = Vec::new();
         for (id, suffix, parts) in &self.suffixes {
             let belongs =
                 |word: ConceptId| parts.iter().any(|part| reach[usize::from(word)].contains(part));
-            for (key, word) in self.words.iter().filter(|(_, word)| belongs(*word)) {
-                debug_assert!(usize::from(*word) < reach.len(), "every word has a concept");
+            for (key, _) in self.words.iter().filter(|(_, word)| belongs(*word)) {
                 added.push((AtomKey { text: format!("{}{suffix}", key.text), ..key.clone() }, *id));
             }
         }
@@ -255,27 +217,35 @@ impl Concepts {
         slots.iter().map(|slot| self.slot(language, slot)).collect()
     }
 
-    /// Puts all words into automata.
+    /// Puts all words into automata: three pieces of work, done side by side because a command that
+    /// reads one text waits for little else.
     pub(super) fn compile(&self) -> Result<Words, DetectError> {
-        let reach: Vec<Box<[ConceptId]>> =
-            (0..self.len()).map(|id| closure(&self.parents, id, &self.used)).collect();
-        let mut vocabulary = Vocabulary::default();
-        WORDS.lines().filter(|line| !line.starts_with('#')).for_each(|word| vocabulary.learn(word));
-        let mut texts: HashMap<&AtomKey, BTreeSet<ConceptId>> = HashMap::new();
-        for (key, id) in &self.words {
-            self.teach(&mut vocabulary, &key.text, *id);
-            texts.entry(key).or_default().extend(&reach[usize::from(*id)]);
-        }
-        vocabulary.sound.settle();
-        let mut texts: Vec<_> = texts.into_iter().filter(|(_, ids)| !ids.is_empty()).collect();
-        texts.sort_unstable_by(|(a, _), (b, _)| {
-            a.text.is_ascii().cmp(&b.text.is_ascii()).reverse().then_with(|| a.cmp(b))
+        let reach = closures(&self.parents, |id| self.used.contains(&id));
+        let found = self.words.iter().map(|(key, id)| (key, &*reach[usize::from(*id)]));
+        let (plain, other) =
+            found.filter(|(_, ids)| !ids.is_empty()).partition(|(key, _)| key.text.is_ascii());
+        let (plain, other, vocabulary) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| Atoms::of(other));
+            let vocabulary = scope.spawn(|| self.vocabulary());
+            (Atoms::of(plain), other.join(), vocabulary.join())
         });
-        let words: Vec<&str> = texts.iter().map(|(key, _)| key.text.as_str()).collect();
-        let automata = Automata::build(&words)?;
-        let atoms = texts.into_iter().map(|(key, ids)| key.atom(&ids)).collect();
+        let interrupted = |_| DetectError::Automaton("building it was interrupted".into());
+        let (plain, other) = (plain?, other.map_err(interrupted)??);
+        let vocabulary = vocabulary.map_err(interrupted)?;
+        let automata = Automata::new(plain.automaton, other.automaton);
+        let atoms = plain.list.into_iter().chain(other.list).collect();
         let (starts, ends) = (reach[usize::from(START)].clone(), reach[usize::from(END)].clone());
         Ok(Words { automata, atoms, starts, ends, vocabulary })
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        let mut vocabulary = Vocabulary::default();
+        WORDS.lines().filter(|line| !line.starts_with('#')).for_each(|word| vocabulary.learn(word));
+        for (key, id) in &self.words {
+            self.teach(&mut vocabulary, &key.text, *id);
+        }
+        vocabulary.sound.settle();
+        vocabulary
     }
 
     /// Tells the vocabulary of disguised words about a phrase.
@@ -303,44 +273,63 @@ impl Concepts {
     }
 }
 
-impl AtomKey {
-    fn atom(&self, concepts: &BTreeSet<ConceptId>) -> Atom {
-        Atom {
-            concepts: concepts.iter().copied().collect(),
-            left: self.left,
-            right: self.right,
-            not_after: self.not_after.as_str().into(),
-            not_before: self.not_before.as_str().into(),
-        }
+/// Words of one kind of script, numbered, and the automaton that finds them.
+struct Atoms {
+    list: Vec<Atom>,
+    automaton: AhoCorasick,
+}
+
+impl Atoms {
+    /// Puts together what is the same word of several concepts.
+    fn of(mut words: Vec<(&AtomKey, &[ConceptId])>) -> Result<Self, DetectError> {
+        words.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let same = || words.chunk_by(|(a, _), (b, _)| a == b);
+        let texts: Vec<&str> = same().map(|of_one| of_one[0].0.text.as_str()).collect();
+        Ok(Self { automaton: automaton(&texts)?, list: same().map(atom).collect() })
     }
 }
 
-/// Whether folding would leave a word as it is.
-fn is_plain(word: &str) -> bool {
-    word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b' ') && !word.contains("  ")
+/// One word, and all that it counts as.
+fn atom(of_one: &[(&AtomKey, &[ConceptId])]) -> Atom {
+    let mut concepts: Vec<ConceptId> =
+        of_one.iter().flat_map(|(_, ids)| ids.iter().copied()).collect();
+    concepts.sort_unstable();
+    concepts.dedup();
+    let key = of_one[0].0;
+    Atom {
+        concepts: concepts.into(),
+        left: key.left,
+        right: key.right,
+        not_after: key.not_after.as_str().into(),
+        not_before: key.not_before.as_str().into(),
+    }
 }
 
-/// Splits `自«殺す»ぞ` into what must not stand before, the word, and what must not stand after.
-fn guards(word: &str) -> (&str, &str, &str) {
-    let (before, rest) = word.split_once('«').unwrap_or(("", word));
-    let (word, after) = rest.split_once('»').unwrap_or((rest, ""));
-    (before, word, after)
-}
-
-/// A concept and all that include it, less those that nothing asks for.
-fn closure(
+/// For each concept, itself and all that include it, in order, less those that nothing asks for.
+fn closures(
     parents: &[BTreeSet<ConceptId>],
-    id: usize,
-    used: &BTreeSet<ConceptId>,
-) -> Box<[ConceptId]> {
-    let mut seen = BTreeSet::new();
-    let mut open = ConceptId::try_from(id).into_iter().collect::<Vec<_>>();
-    while let Some(next) = open.pop() {
-        if seen.insert(next) {
-            open.extend(&parents[usize::from(next)]);
+    used: impl Fn(ConceptId) -> bool,
+) -> Vec<Box<[ConceptId]>> {
+    let used: Vec<bool> =
+        (0..parents.len()).map(|id| ConceptId::try_from(id).is_ok_and(&used)).collect();
+    let mut seen_from = vec![usize::MAX; parents.len()];
+    let mut open = Vec::new();
+    let closure = |id: usize| {
+        let mut reached = Vec::new();
+        open.extend(ConceptId::try_from(id));
+        while let Some(next) = open.pop() {
+            let at = usize::from(next);
+            if std::mem::replace(&mut seen_from[at], id) != id {
+                open.extend(&parents[at]);
+                if used[at] {
+                    reached.push(next);
+                }
+            }
         }
-    }
-    seen.intersection(used).copied().collect()
+        reached.sort_unstable();
+        reached.into()
+    };
+    (0..parents.len()).map(closure).collect()
 }
 
 /// An error that names the file and what in it is wrong.

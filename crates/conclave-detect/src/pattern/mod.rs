@@ -11,6 +11,7 @@ mod concepts;
 mod expand;
 mod file;
 mod inflect;
+mod words;
 
 pub(crate) use book::{Atom, Book, ConceptId, Condition, Role, Shape};
 

@@ -7,9 +7,9 @@ use conclave_core::{
 use conclave_engine::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
     Ledger, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel, StoredEntry, Tally,
-    Verifier, VerifierError,
+    Verifier, VerifierError, Whose,
 };
-use conclave_ledger::{Body, Draft, EntryId, Leaf, leaf_hash};
+use conclave_ledger::{Body, Draft, EntryId, Kind, Leaf, leaf_hash};
 use conclave_verifiers::Case;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -99,10 +99,21 @@ impl Archive for MemoryLedger {
         std::future::ready(Ok(Vec::new())).boxed()
     }
 
-    fn turns_of(&self, subject: [u8; 16], _: u32) -> BoxFuture<'_, Result<u32, ArchiveError>> {
-        let of_subject = |leaf: &Leaf| leaf.draft.subject == Some(subject);
-        let count = self.leaves().iter().filter(|leaf| of_subject(leaf)).count();
-        std::future::ready(Ok(u32::try_from(count).unwrap())).boxed()
+    fn latest(
+        &self,
+        _: u64,
+        whose: Whose,
+    ) -> BoxFuture<'_, Result<Option<StoredEntry>, ArchiveError>> {
+        let entries = self.entries.lock().unwrap();
+        let latest = entries.iter().rev().find(|entry| {
+            let draft = Leaf::decode(&entry.leaf).unwrap().draft;
+            draft.kind == Kind::Decision
+                && match whose {
+                    Whose::Session(key) => draft.session == Some(key),
+                    Whose::Subject(key) => draft.subject == Some(key),
+                }
+        });
+        std::future::ready(Ok(latest.cloned())).boxed()
     }
 
     fn tally(&self, _: Option<u64>, _: u64) -> BoxFuture<'_, Result<Tally, ArchiveError>> {

@@ -3,4 +3,5 @@
 
 mod fakes;
 mod panel;
+mod time;
 mod turns;

@@ -6,8 +6,8 @@ use conclave_core::{
     SessionId, TenantId, TurnContext, UserId, Vote,
 };
 use conclave_engine::{
-    Acquaintances, DeliverError, Engine, Panel, Settings, StoredDecision, Turn, Verifier, explain,
-    replay, view,
+    DeliverError, Engine, Memory, Panel, Settings, StoredDecision, Turn, Verifier, explain, replay,
+    view,
 };
 use conclave_ledger::{Kind, Value};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
-struct House {
-    engine: Engine,
-    ledger: Arc<MemoryLedger>,
-    model: Arc<Scripted>,
+pub struct House {
+    pub engine: Engine,
+    pub ledger: Arc<MemoryLedger>,
+    pub model: Arc<Scripted>,
 }
 
 /// Objects to "Yeah, do it." as the reference example does; anything else is safe.
-fn jury() -> Vec<Arc<dyn Verifier>> {
+pub fn jury() -> Vec<Arc<dyn Verifier>> {
     let now = Duration::ZERO;
     let safe = |_: &str| Ok(opinion(Vote::Safe, 0.85, &[]));
     vec![
@@ -47,7 +47,7 @@ fn jury() -> Vec<Arc<dyn Verifier>> {
     ]
 }
 
-fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
+pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
     let ledger = Arc::new(MemoryLedger::default());
     let engine = Engine {
         instinct: Arc::new(conclave_instinct::Instinct::builtin().unwrap()),
@@ -59,7 +59,7 @@ fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         panel: Panel::new(jury),
         ledger: ledger.clone(),
         archive: ledger.clone(),
-        acquaintances: Arc::new(Acquaintances::new(ledger.clone())),
+        memory: Arc::new(Memory::new(ledger.clone())),
         clock: Arc::new(FixedClock),
         entropy: Arc::new(Counting::default()),
         settings: Arc::new(Settings::standard([9; 32])),
@@ -67,7 +67,7 @@ fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
     House { engine, ledger, model }
 }
 
-fn turn(text: &str) -> Turn {
+pub fn turn(text: &str) -> Turn {
     Turn {
         tenant: TenantId::new("default").unwrap(),
         key: None,
@@ -82,7 +82,7 @@ fn turn(text: &str) -> Turn {
 }
 
 const ANGRY: &str = "I'm so angry I could hurt someone";
-const KIND: &str = "That sounds like a huge amount of anger. What happened today?";
+pub const KIND: &str = "That sounds like a huge amount of anger. What happened today?";
 
 #[tokio::test]
 async fn a_bad_first_reply_is_written_again_with_the_dissenters_reasons() {

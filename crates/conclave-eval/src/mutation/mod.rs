@@ -90,6 +90,10 @@ mutations! {
     RolePlayFrame = "role_play_frame", frame::role_play;
     /// Asked for a novel.
     NovelFrame = "novel_frame", frame::novel;
+    /// Friendly words around it.
+    Padded = "padded", frame::padded;
+    /// A good reason given for it.
+    Excused = "excused", frame::excused;
 }
 
 impl Mutation {

@@ -73,7 +73,8 @@ fn typos_swap_neighbours_inside_longer_words_only() {
 
 #[test]
 fn frames_hold_the_text_in_its_language() {
-    for mutation in [Mutation::StoryFrame, Mutation::RolePlayFrame, Mutation::NovelFrame] {
+    use Mutation::{Excused, NovelFrame, Padded, RolePlayFrame, StoryFrame};
+    for mutation in [StoryFrame, RolePlayFrame, NovelFrame, Padded, Excused] {
         for seed in 0..20 {
             let english = mutation.apply("what is {} tea", seed).unwrap();
             assert!(english.contains("what is {} tea") && english.is_ascii(), "{english}");

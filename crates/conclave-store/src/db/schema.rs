@@ -4,7 +4,8 @@
 
 /// The ledger's database. `response_audit_log` is keyed by the position of the decision; its few
 /// indexes are paid for by every turn.
-pub(crate) const LEDGER: &[&str] = &["
+pub(crate) const LEDGER: &[&str] = &[
+    "
 CREATE TABLE log_entry (
     seq INTEGER PRIMARY KEY,
     leaf BLOB NOT NULL,
@@ -61,7 +62,13 @@ CREATE INDEX audit_by_outcome ON response_audit_log (outcome, timestamp_ms);
 CREATE INDEX audit_by_subject ON response_audit_log (subject, safety_score_e4)
     WHERE subject IS NOT NULL;
 CREATE INDEX audit_undelivered ON response_audit_log (seq) WHERE delivery_status IS NULL;
-"];
+",
+    "
+CREATE INDEX audit_by_session ON response_audit_log (session, seq);
+CREATE INDEX audit_latest_of_subject ON response_audit_log (subject, seq)
+    WHERE subject IS NOT NULL;
+",
+];
 
 /// The operational database: what is not part of the log and may change.
 pub(crate) const OPS: &[&str] = &[

@@ -1,7 +1,7 @@
 //! Reading: everything that was appended before, and only what is one's own.
 
 use crate::support::*;
-use conclave_engine::{DecisionFilter, DecisionRow};
+use conclave_engine::{DecisionFilter, DecisionRow, Whose};
 use conclave_ledger::{Body, Leaf, StoredBody, tenant_number};
 use conclave_store::Store;
 use std::sync::Arc;
@@ -169,13 +169,13 @@ async fn an_empty_log_answers_too() {
     let tally = archive.tally(None, 0).await.unwrap();
     assert_eq!((tally.entries, tally.root), (0, conclave_ledger::empty_root()));
     assert_eq!(archive.list(page(10)).await.unwrap(), []);
-    assert_eq!(archive.turns_of([1; 16], 5).await.unwrap(), 0);
+    assert_eq!(archive.latest(0, Whose::Subject([1; 16])).await.unwrap(), None);
     drop(store);
     assert_eq!(sound(dir.path()).entries, 0);
 }
 
 #[tokio::test]
-async fn turns_of_a_subject_are_counted_up_to_a_limit() {
+async fn the_latest_decision_of_a_person_is_found_under_their_tenant_only() {
     let dir = tempdir().unwrap();
     let store = open(dir.path());
     for n in 1..=12 {
@@ -183,9 +183,15 @@ async fn turns_of_a_subject_are_counted_up_to_a_limit() {
     }
     settle(&store);
     let archive = store.archive();
-    assert_eq!(archive.turns_of([0; 16], 100).await.unwrap(), 4);
-    assert_eq!(archive.turns_of([0; 16], 3).await.unwrap(), 3);
-    assert_eq!(archive.turns_of([99; 16], 3).await.unwrap(), 0);
+    let person = Whose::Subject([0; 16]);
+    let tenant = tenant_number("acme");
+    let latest = archive.latest(tenant, person).await.unwrap().unwrap();
+    let all = archive.list(DecisionFilter { subject: Some([0; 16]), ..page(10) }).await.unwrap();
+    assert_eq!((all.len(), latest.seq), (4, all[0].seq));
+    assert!(latest.body.is_some());
+    assert_eq!(archive.latest(tenant_number("b"), person).await.unwrap(), None);
+    assert_eq!(archive.latest(tenant, Whose::Subject([99; 16])).await.unwrap(), None);
+    assert_eq!(archive.latest(tenant, Whose::Session([99; 16])).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,7 +16,8 @@ use std::io::{self, BufRead, BufWriter, Write};
 /// # Errors
 /// When stdin or stdout fails.
 pub fn run(args: &CheckArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let checker = checker::build(args.reading.second_tier)?;
+    let with_replies = args.jsonl || args.response.is_some();
+    let checker = checker::build(args.reading.second_tier, with_replies)?;
     if args.jsonl {
         let output = BufWriter::new(io::stdout().lock());
         return stream(&checker, args.mode, io::stdin().lock(), output);

@@ -6,6 +6,7 @@ use conclave_classify::{Ensemble, Second};
 use conclave_detect::Detector;
 use conclave_engine::Checker;
 use conclave_pii::Finder;
+use conclave_verifiers::Judge;
 use std::sync::Arc;
 
 /// The detector with everything that is built in.
@@ -30,18 +31,22 @@ fn finder() -> anyhow::Result<Finder> {
     Finder::builtin().context("identifying data")
 }
 
-/// The checker with everything that is built in.
+/// The checker with everything that is built in. Where no reply will be judged, the verifiers are left out:
+/// without them a reply would be withheld.
 ///
 /// # Errors
 /// When the data files compiled in are broken.
-pub fn build(second: SecondTier) -> anyhow::Result<Checker> {
-    // The start of `check` is mostly this: both are built side by side.
-    let (detector, finder) = std::thread::scope(|scope| {
-        let finder = scope.spawn(finder);
-        (detector(second), finder.join())
+pub fn build(second: SecondTier, with_replies: bool) -> anyhow::Result<Checker> {
+    // The start of `check` is mostly this: what does not need the detector is built beside it.
+    let (detector, rest) = std::thread::scope(|scope| {
+        let rest = scope.spawn(|| {
+            let judges = if with_replies { judges()? } else { Vec::new() };
+            Ok::<_, anyhow::Error>((finder()?, judges))
+        });
+        (detector(second), rest.join())
     });
-    let finder = finder.map_err(|_| anyhow::anyhow!("looking for identifying data broke"))??;
-    assemble(Arc::new(detector?), finder)
+    let (finder, judges) = rest.map_err(|_| anyhow::anyhow!("building the verifiers broke"))??;
+    Ok(Checker::new(Arc::new(detector?), judges).with_finder(finder))
 }
 
 /// The checker with this detector.
@@ -49,10 +54,9 @@ pub fn build(second: SecondTier) -> anyhow::Result<Checker> {
 /// # Errors
 /// When the data files compiled in are broken.
 pub fn with(detector: Arc<Detector>) -> anyhow::Result<Checker> {
-    assemble(detector, finder()?)
+    Ok(Checker::new(detector, judges()?).with_finder(finder()?))
 }
 
-fn assemble(detector: Arc<Detector>, finder: Finder) -> anyhow::Result<Checker> {
-    let judges = conclave_verifiers::builtin().context("verifier files")?;
-    Ok(Checker::new(detector, judges).with_finder(finder))
+fn judges() -> anyhow::Result<Vec<Box<dyn Judge>>> {
+    conclave_verifiers::builtin().context("verifier files")
 }

@@ -19,7 +19,7 @@ const BAD_SHOWN_MAX: usize = 10;
 /// When a file cannot be read or written, or has nothing to measure.
 pub fn run(args: &EvalArgs, as_json: bool) -> anyhow::Result<Answer> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
-    let checker = checker::build(args.reading.second_tier)?;
+    let checker = checker::build(args.reading.second_tier, true)?;
     let start = Instant::now();
     let worked = work(&args.files, args.mode, |labelled| Outcome {
         judged: judge(&checker, &labelled.question),

@@ -19,7 +19,7 @@ use std::time::Instant;
 /// # Errors
 /// When a file cannot be read or written, or has nothing to disguise.
 pub fn run(args: &RedteamArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let checker = checker::build(args.reading.second_tier)?;
+    let checker = checker::build(args.reading.second_tier, true)?;
     let start = Instant::now();
     let chosen = match args.limit {
         Some(limit) => Chosen::at_most(limit, args)?,

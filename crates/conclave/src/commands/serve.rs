@@ -9,7 +9,7 @@ use crate::system::{SystemClock, SystemEntropy};
 use anyhow::Context;
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Acquaintances, Clock, Entropy, KeyRole};
+use conclave_engine::{Clock, Entropy, KeyRole, Memory};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{NewKey, PeopleBook, PersonRecord, Stamp, Store, StoreOptions};
@@ -59,7 +59,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let ground = Ground {
         ledger: store.ledger(),
         archive: store.archive(),
-        acquaintances: Arc::new(Acquaintances::new(store.archive())),
+        memory: Arc::new(Memory::new(store.archive())),
         clock,
         entropy,
         pseudonym_key: store.key_book().digest(PSEUDONYMS),

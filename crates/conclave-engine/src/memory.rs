@@ -1,0 +1,159 @@
+//! What is remembered between turns: how a conversation moves, and where a person stands.
+//!
+//! **Invariant:** everything remembered stands in the words beside the last decision: a restart loses
+//! nothing, and whoever erases a person erases this with them.
+//! **Invariant:** bounded: beyond so many conversations or people the archive is asked again.
+
+use crate::ports::{Archive, Whose};
+use crate::preflight::Heard;
+use crate::stored::StoredDecision;
+use conclave_core::AuditId;
+use conclave_detect::{Course, Observed, Trend};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Turns after which a person is no newcomer.
+const FIRST_TURNS: u32 = 3;
+/// How many conversations, and how many people, are held in memory.
+const HELD_MAX: usize = 100_000;
+/// The words of a decision in which it is kept.
+pub(crate) const WORDS: &str = "time";
+
+/// What is remembered after a turn, as it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// How the conversation moves.
+    pub trend: Trend,
+    /// Where the person stands; absent for anonymous ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
+}
+
+impl Remembered {
+    /// Takes in one message of the person.
+    pub(crate) fn observe(&mut self, message: &Heard, at: (u64, AuditId)) {
+        let Heard { said, reading, together } = message;
+        self.trend.observe(reading.harm.max(reading.crisis), *together);
+        if let Some(course) = &mut self.course {
+            let (timestamp_ms, id) = at;
+            let audit_id = id.to_string();
+            let marks = reading.drift;
+            course.observe(&Observed { text: said, marks, timestamp_ms, audit_id: &audit_id });
+        }
+    }
+
+    /// Whether this is one of the first turns of a known person.
+    pub(crate) fn newcomer(&self) -> bool {
+        self.course.as_ref().is_some_and(|course| course.messages <= FIRST_TURNS)
+    }
+}
+
+/// Whose turn it is, as the ledger knows them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pseudonyms {
+    pub(crate) tenant: u64,
+    pub(crate) session: [u8; 16],
+    pub(crate) subject: Option<[u8; 16]>,
+}
+
+/// Remembers conversations and people: from memory, and from the archive at first sight.
+pub struct Memory {
+    archive: Arc<dyn Archive>,
+    conversations: Shelf<Trend>,
+    people: Shelf<Course>,
+}
+
+impl Memory {
+    /// Nothing is remembered yet.
+    #[must_use]
+    pub fn new(archive: Arc<dyn Archive>) -> Self {
+        Self { archive, conversations: Shelf::default(), people: Shelf::default() }
+    }
+
+    /// What is known before a turn. An archive that does not answer makes a newcomer of everybody: the
+    /// stricter reading.
+    pub(crate) async fn recall(&self, who: &Pseudonyms) -> Remembered {
+        let trend = match self.conversations.get(who.session) {
+            Some(trend) => trend,
+            None => self.look_up(who.tenant, Whose::Session(who.session), "trend").await,
+        };
+        let course = match who.subject {
+            None => None,
+            Some(subject) => Some(match self.people.get(subject) {
+                Some(course) => course,
+                None => self.look_up(who.tenant, Whose::Subject(subject), "course").await,
+            }),
+        };
+        Remembered { trend, course }
+    }
+
+    /// Holds what is known after a turn.
+    pub(crate) fn keep(&self, who: &Pseudonyms, remembered: &Remembered) {
+        self.conversations.put(who.session, remembered.trend);
+        if let (Some(subject), Some(course)) = (who.subject, &remembered.course) {
+            self.people.put(subject, course.clone());
+        }
+    }
+
+    async fn look_up<T: DeserializeOwned + Default>(
+        &self,
+        tenant: u64,
+        whose: Whose,
+        part: &str,
+    ) -> T {
+        let found = match self.archive.latest(tenant, whose).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "what was said earlier could not be looked up");
+                None
+            }
+        };
+        let stored = found.and_then(|entry| StoredDecision::from_entries(vec![entry]).ok()?);
+        let words = stored.and_then(|stored| stored.words(WORDS));
+        words
+            .and_then(|mut words| serde_json::from_value(words[part].take()).ok())
+            .unwrap_or_default()
+    }
+}
+
+/// A bounded map; when it is full it starts anew.
+struct Shelf<T>(Mutex<HashMap<[u8; 16], T>>);
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Clone> Shelf<T> {
+    fn get(&self, key: [u8; 16]) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+
+    fn put(&self, key: [u8; 16], value: T) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.len() >= HELD_MAX && !held.contains_key(&key) {
+            held.clear();
+        }
+        held.insert(key, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shelf_is_bounded() {
+        let shelf = Shelf::default();
+        for n in 0..=u32::try_from(HELD_MAX).unwrap() {
+            let mut key = [0; 16];
+            key[..4].copy_from_slice(&n.to_be_bytes());
+            shelf.put(key, n);
+        }
+        assert_eq!(shelf.0.lock().unwrap().len(), 1);
+        assert_eq!(shelf.get([0; 16]), None);
+    }
+}

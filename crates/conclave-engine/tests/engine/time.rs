@@ -1,0 +1,142 @@
+//! What is remembered from turn to turn, across sessions and restarts.
+
+use crate::fakes::Scripted;
+use crate::turns::{House, KIND, house, jury, turn};
+use conclave_core::{Category, Message, Role, Score, Scrutiny, SessionId, UserId};
+use conclave_detect::{Detector, Estimate, TextClassifier};
+use conclave_engine::{Decision, Engine, Memory, StoredDecision, Turn, explain, view};
+use std::sync::Arc;
+
+/// Hears loneliness in one word and danger in another.
+struct Listener;
+
+impl TextClassifier for Listener {
+    fn name(&self) -> &'static str {
+        "listener"
+    }
+
+    fn text(&self, folded: &str, _language: &str) -> Estimate {
+        let of = |word: &str, hundredths| {
+            Score::from_hundredths(if folded.contains(word) { hundredths } else { 0 })
+        };
+        Estimate {
+            harm: of("grim", 25),
+            crisis: Score::ZERO,
+            injection: Score::ZERO,
+            frame: Score::ZERO,
+            drift: [of("alone", 90), Score::ZERO, Score::ZERO, Score::ZERO],
+            category: Category::Violence,
+        }
+    }
+
+    fn reply(&self, _asked: &str, _reply: &str, _language: &str) -> Score {
+        Score::ZERO
+    }
+}
+
+fn listening() -> House {
+    let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
+    let detector = Detector::builtin().unwrap().with_classifier(Arc::new(Listener));
+    house.engine.detector = Arc::new(detector);
+    house
+}
+
+/// The same house after a restart: nothing is left but the ledger.
+fn restarted(house: &House) -> Engine {
+    Engine { memory: Arc::new(Memory::new(house.ledger.clone())), ..house.engine.clone() }
+}
+
+fn said(text: &str, session: &str) -> Turn {
+    Turn {
+        user: Some(UserId::new("ana").unwrap()),
+        session: SessionId::new(session).unwrap(),
+        ..turn(text)
+    }
+}
+
+async fn decided(engine: &Engine, turn: Turn) -> Arc<Decision> {
+    engine.deliver(turn).await.unwrap().decision
+}
+
+#[tokio::test]
+async fn drift_grows_over_sessions_and_restarts_and_raises_scrutiny() {
+    let house = listening();
+    for day in 0..4 {
+        let calm = decided(&house.engine, said("Lunch was fine.", &format!("day {day}"))).await;
+        assert!(calm.remembered.course.as_ref().unwrap().alerts().is_empty());
+    }
+    let mut levels = Vec::new();
+    for night in 0..4 {
+        let engine = restarted(&house);
+        let text = format!("Stayed alone again, night {night}.");
+        levels.push(decided(&engine, said(&text, &format!("night {night}"))).await.scrutiny);
+    }
+    use Scrutiny::{Normal, Raised, Strict};
+    assert_eq!(levels, [Normal, Raised, Strict, Strict]);
+
+    let after = decided(&restarted(&house), said("Anyway.", "morning")).await;
+    assert_eq!(after.scrutiny, Strict, "the next decision shows it");
+    let entries = house.engine.archive.find(0, after.id).await.unwrap();
+    let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
+    let seen = view(&stored, true);
+    assert_eq!(seen["drift"], "red");
+    let alert = &seen["drift_alerts"][0];
+    assert_eq!(alert["pattern"], "isolation");
+    assert_eq!(alert["recommended_action"], "resource_offer");
+    assert_eq!(alert["historical_evidence"][0]["quote"], "Stayed alone again, night 0.");
+    assert!(!view(&stored, false).to_string().contains("alone"));
+    assert!(explain(&stored).story.iter().any(|sentence| sentence.contains("over some time")));
+}
+
+#[tokio::test]
+async fn a_climb_is_seen_across_restarts_and_forgotten_by_other_conversations() {
+    let house = listening();
+    for _ in 0..2 {
+        let engine = restarted(&house);
+        let grim = decided(&engine, Turn { user: None, ..said("A grim thing.", "s") }).await;
+        assert_eq!(grim.scrutiny, Scrutiny::Normal);
+    }
+    let third =
+        decided(&restarted(&house), Turn { user: None, ..said("A grim thing.", "s") }).await;
+    assert!(third.remembered.trend.now.consecutive_high_risk);
+    assert_eq!(third.scrutiny, Scrutiny::Raised);
+    assert_eq!(third.remembered.course, None, "nobody is followed without a name");
+    let other = decided(&house.engine, Turn { user: None, ..said("A grim thing.", "t") }).await;
+    assert_eq!(other.remembered.trend.messages, 1);
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_brought_whole_is_read_whole_once() {
+    let house = listening();
+    let mut messages = Vec::new();
+    for text in ["A grim thing.", "Another grim thing.", "And a third grim one."] {
+        messages.push(Message::text(Role::User, text));
+        messages.push(Message::text(Role::Assistant, "I am listening."));
+    }
+    messages.pop();
+    let brought = |messages: &[Message]| Turn { conversation: messages.into(), ..turn("") };
+    let first = decided(&house.engine, brought(&messages)).await;
+    assert_eq!(first.remembered.trend.messages, 3);
+    assert!(first.remembered.trend.now.consecutive_high_risk);
+    messages.push(Message::text(Role::Assistant, "I am listening."));
+    messages.push(Message::text(Role::User, "Good night."));
+    let next = decided(&house.engine, brought(&messages)).await;
+    assert_eq!(next.remembered.trend.messages, 4, "nothing is counted twice");
+}
+
+#[tokio::test]
+async fn a_mended_reply_leaves_a_correction() {
+    let house = house(Scripted::saying(&[Ok("Yeah, do it."), Ok(KIND)]), jury());
+    let decision = decided(&house.engine, turn("I'm so angry I could hurt someone")).await;
+    let entries = house.engine.archive.find(0, decision.id).await.unwrap();
+    let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
+    let corrections = &view(&stored, true)["corrections"];
+    assert_eq!(corrections.as_array().unwrap().len(), 1);
+    let mended = &corrections[0];
+    assert_eq!(mended["original"], "Yeah, do it.");
+    assert_eq!(mended["corrected"], KIND);
+    assert_eq!(mended["concerns"][0]["verifier"], "crisis");
+    assert_eq!(mended["learning_proposal"]["kind"], "prompt_hint");
+    assert_eq!(mended["learning_proposal"]["reasons"][0], "encourages_harm");
+    assert_eq!(mended["learning_proposal"]["status"], "proposed");
+}
