@@ -21,8 +21,6 @@ CATEGORIES = {
 }
 CATEGORY_NAMES = sorted(set(CATEGORIES.values()))
 TARGETS = HEADS + CATEGORY_NAMES
-# Slow movements of a person, in the order of the engine.
-DRIFT = ["isolation", "escalation", "manipulation_drift", "dependency"]
 MANIPULATIVE = {"manipulation_dependency", "delusion", "dependency", "isolating", "gaslighting",
                 "flattering_delusion", "over_intimate", "claiming_feelings", "saviour"}
 JAILBREAKS = {"jailbreakhub_2023_05", "jailbreakhub_2023_12", "self_reminder_jailbreaks",
@@ -86,16 +84,6 @@ def targets(row):
     else:
         return None
     return t
-
-
-def drift_targets(row):
-    """What a row teaches about each slow movement: ordinary requests show what is none."""
-    harmful = row["label"] == "harmful"
-    if row["task"] == "drift":
-        kinds = {"manipulation_drift" if kind == "manipulation" else kind for kind in row["categories"]}
-        return [int(harmful and name in kinds) for name in DRIFT]
-    ordinary = row["task"] in ("prompt", "text") and not harmful and row.get("text")
-    return [0] * len(DRIFT) if ordinary else None
 
 
 def number(name):

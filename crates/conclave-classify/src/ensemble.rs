@@ -133,12 +133,10 @@ impl Ensemble {
     fn window(&self, folded: &str, language: &str) -> Estimate {
         let features = features_of(folded);
         let first = self.with_sentences(folded, self.text.logits(&features));
-        let moves = self.drift.logits(&features);
         let group = group(language, folded);
         let guess = self.scores(group, &first, None);
-        let unsure = guess.iter().any(|score| self.unsure(*score))
-            || (self.second == Second::Unsure && drift::unsure(&moves));
-        let second = unsure.then(|| self.asked("", folded)).flatten();
+        let second =
+            guess.iter().any(|score| self.unsure(*score)).then(|| self.asked("", folded)).flatten();
         let [harm, needs, overrides, frame] = match &second {
             None => guess,
             Some(_) => self.scores(group, &first, second.as_ref()),
@@ -149,7 +147,7 @@ impl Ensemble {
             crisis: Score::new(needs.min(DOUBT)),
             injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
             frame: Score::new(if folded.len() < FRAME_BYTES_MIN { 0.0 } else { frame }),
-            drift: drift::marks(&moves, |name| self.second_output(second.as_ref(), name)),
+            drift: drift::marks(&self.drift.logits(&features)),
             category: self.category(&first),
         }
     }

@@ -27,15 +27,19 @@ struct Conversation {
 }
 
 static DETECTOR: LazyLock<Detector> = LazyLock::new(|| {
-    let models = Ensemble::builtin(Second::Unsure).unwrap();
+    let models = Ensemble::builtin(Second::Never).unwrap();
     Detector::builtin().unwrap().with_classifier(Arc::new(models))
 });
 
 /// The kinds that were noticed by the sixth message.
 fn noticed(conversation: &Conversation) -> Vec<DriftKind> {
     let mut course = Course::default();
-    for text in conversation.messages.iter().take(BY_MESSAGE) {
-        let marks = DETECTOR.read(text, Mode::Normal).drift;
+    let messages: Vec<&str> = conversation.messages.iter().map(String::as_str).collect();
+    for (at, text) in messages.iter().enumerate().take(BY_MESSAGE) {
+        let alone = DETECTOR.read(text, Mode::Normal).drift;
+        let together = DETECTOR.together(&messages[..=at], Mode::Normal);
+        let together = together.map(|reading| reading.drift).unwrap_or_default();
+        let marks = std::array::from_fn(|kind| alone[kind].max(together[kind]));
         course.observe(&Observed { text, marks, timestamp_ms: 0, audit_id: "" });
         if !course.alerts().is_empty() {
             break;

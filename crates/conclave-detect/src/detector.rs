@@ -7,8 +7,8 @@ use crate::pattern::{BUILTIN, Book};
 use crate::sight::Sight;
 use crate::trend::READ_TOGETHER;
 use crate::{
-    ConversationReading, DetectError, DriftKind, DriftMarks, Estimate, Explanation, Frame, Reading,
-    Signal, SignalKind, TextClassifier, Trend,
+    ConversationReading, DetectError, Estimate, Explanation, Frame, Reading, Signal, SignalKind,
+    TextClassifier, Trend,
 };
 use conclave_core::{Category, Mode, Role, Score, Threshold};
 use std::fmt;
@@ -22,8 +22,6 @@ const CAREFUL_SHARE: f32 = 0.45;
 const SCENE_BYTES_MAX: usize = 800;
 /// The most that a classifier's word on a small stage's instructions counts, in hundredths.
 const STAGE_DOUBT: u8 = 45;
-/// A risk from here on is an escalation by itself, in hundredths.
-const RISK_MOVES: u8 = 45;
 /// By how much a harmless frame relaxes the line, in hundredths.
 pub(crate) const FRAME_RELAXATION: u8 = 10;
 
@@ -94,7 +92,8 @@ impl Detector {
                     let sight = self.look(text);
                     last = judge(&sight, mode);
                     said.push(text);
-                    trend.observe(last.harm.max(last.crisis), self.together(&said, mode));
+                    let together = self.together(&said, mode).map(|reading| reading.harm);
+                    trend.observe(last.harm.max(last.crisis), together.unwrap_or(Score::ZERO));
                     whole.absorb(sight, offset);
                     offset += text.chars().count() + 1;
                 }
@@ -106,14 +105,11 @@ impl Detector {
         ConversationReading { last, whole, escalating: trend.escalating(), trend }
     }
 
-    /// The harm of a person's last messages read as one text: what each leaves to the next.
+    /// A person's last messages read as one text: what each leaves to the next. `None` for a single one.
     #[must_use]
-    pub fn together(&self, said: &[&str], mode: Mode) -> Score {
+    pub fn together(&self, said: &[&str], mode: Mode) -> Option<Reading> {
         let last = &said[said.len().saturating_sub(READ_TOGETHER)..];
-        if last.len() < 2 {
-            return Score::ZERO;
-        }
-        self.read(&last.join(" "), mode).harm
+        (last.len() > 1).then(|| self.read(&last.join(" "), mode))
     }
 
     /// Reads a reply in the light of what was asked. What a classifier of requests would say of it is not
@@ -229,20 +225,10 @@ fn judge(sight: &Sight, mode: Mode) -> Reading {
     let signals = sight.seen.iter().map(|one| &one.signal);
     reading.signals = signals.filter(worth_saying).cloned().collect();
     reading.frames.clone_from(&sight.frames);
-    reading.drift = marks(sight.drift, &reading);
+    reading.drift = sight.drift;
     reading.threshold = threshold(mode, &sight.frames);
     reading.language = if sight.language.is_empty() { "und" } else { sight.language }.to_owned();
     reading
-}
-
-/// What a message shows of slow movements; what asks for harm or for help moves that way by itself.
-fn marks(mut seen: DriftMarks, reading: &Reading) -> DriftMarks {
-    let risk = reading.harm.max(reading.crisis);
-    if risk.hundredths() >= RISK_MOVES {
-        let at = DriftKind::Escalation as usize;
-        seen[at] = seen[at].max(risk);
-    }
-    seen
 }
 
 /// The line in force: a frame relaxes it, except where children read.

@@ -7,7 +7,7 @@
 use crate::ports::{Archive, Whose};
 use crate::preflight::Heard;
 use crate::stored::StoredDecision;
-use conclave_core::AuditId;
+use conclave_core::{AuditId, Score};
 use conclave_detect::{Course, Observed, Trend};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -35,11 +35,12 @@ impl Remembered {
     /// Takes in one message of the person.
     pub(crate) fn observe(&mut self, message: &Heard, at: (u64, AuditId)) {
         let Heard { said, reading, together } = message;
-        self.trend.observe(reading.harm.max(reading.crisis), *together);
+        let harm = together.as_ref().map_or(Score::ZERO, |together| together.harm);
+        self.trend.observe(reading.harm.max(reading.crisis), harm);
         if let Some(course) = &mut self.course {
             let (timestamp_ms, id) = at;
             let audit_id = id.to_string();
-            let marks = reading.drift;
+            let marks = message.marks();
             course.observe(&Observed { text: said, marks, timestamp_ms, audit_id: &audit_id });
         }
     }

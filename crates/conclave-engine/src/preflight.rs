@@ -6,7 +6,7 @@ use crate::memory::Remembered;
 use crate::settings::Settings;
 use crate::turn::{Turn, last_of};
 use conclave_core::{AuditId, Category, DirectiveId, Mode, Role, Score, Scrutiny, Sensitivity};
-use conclave_detect::{Course, Detector, DriftState, READ_TOGETHER, Reading};
+use conclave_detect::{Course, Detector, DriftMarks, DriftState, READ_TOGETHER, Reading};
 use conclave_instinct::Instinct;
 use std::sync::Arc;
 
@@ -64,8 +64,16 @@ pub(crate) struct Input {
 pub(crate) struct Heard {
     pub said: String,
     pub reading: Reading,
-    /// The harm of it and the messages before it, read as one text.
-    pub together: Score,
+    /// It and the messages before it, read as one text; absent for the first.
+    pub together: Option<Reading>,
+}
+
+impl Heard {
+    /// What it shows of slow movements, alone or with the messages before it.
+    pub(crate) fn marks(&self) -> DriftMarks {
+        let together = self.together.as_ref().map(|together| together.drift).unwrap_or_default();
+        std::array::from_fn(|kind| self.reading.drift[kind].max(together[kind]))
+    }
 }
 
 impl Input {

@@ -9,6 +9,7 @@ mod fit;
 mod frames;
 mod progress;
 mod rows;
+mod windows;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
@@ -127,6 +128,7 @@ fn ngrams(args: &Ngrams) -> anyhow::Result<()> {
         train.extend(rows::read(file)?);
     }
     train.extend(frames::framed(&train));
+    train.extend(windows::windows(&train));
     std::fs::create_dir_all(&args.places.out)?;
     let plan = args.learning.plan();
     let mut scores =

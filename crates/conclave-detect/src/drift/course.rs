@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A message that shows a kind less than this does not count, in hundredths.
 const SHOWN_FROM: u8 = 40;
 /// What is kept of a level at each message, in hundredths.
-const KEPT_A_MESSAGE: u32 = 92;
+const KEPT_A_MESSAGE: u32 = 90;
 /// What is kept of a level each day, in hundredths: half of it is gone after two weeks.
 const KEPT_A_DAY: u32 = 95;
 /// After so many days nothing is left.
