@@ -3,10 +3,12 @@
 use crate::memory::Memory;
 use crate::panel::Panel;
 use crate::ports::{Archive, Clock, Entropy, Ledger, ModelDirectory};
+use crate::pseudonym;
 use crate::settings::Settings;
-use conclave_core::AuditId;
-use conclave_detect::Detector;
+use conclave_core::{AuditId, TenantId, UserId};
+use conclave_detect::{Course, Detector};
 use conclave_instinct::Instinct;
+use conclave_ledger::tenant_number;
 use conclave_voice::{Field, Resources, Voices};
 use std::sync::Arc;
 
@@ -42,6 +44,12 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// Where a person of a tenant stands; somebody who never wrote stands nowhere.
+    pub async fn course_of(&self, tenant: &TenantId, user: &UserId) -> Course {
+        let subject = pseudonym::subject(&self.settings, tenant, user);
+        self.memory.course(tenant_number(tenant.as_str()), subject).await
+    }
+
     pub(crate) fn new_audit_id(&self, now_ms: u64) -> AuditId {
         let mut random = [0; 10];
         self.entropy.fill(&mut random);

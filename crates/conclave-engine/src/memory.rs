@@ -82,12 +82,17 @@ impl Memory {
         };
         let course = match who.subject {
             None => None,
-            Some(subject) => Some(match self.people.get(subject) {
-                Some(course) => course,
-                None => self.look_up(who.tenant, Whose::Subject(subject), "course").await,
-            }),
+            Some(subject) => Some(self.course(who.tenant, subject).await),
         };
         Remembered { trend, course }
+    }
+
+    /// Where a person stands.
+    pub(crate) async fn course(&self, tenant: u64, subject: [u8; 16]) -> Course {
+        match self.people.get(subject) {
+            Some(course) => course,
+            None => self.look_up(tenant, Whose::Subject(subject), "course").await,
+        }
     }
 
     /// Holds what is known after a turn.

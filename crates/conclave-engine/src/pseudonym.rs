@@ -5,6 +5,7 @@
 use crate::memory::Pseudonyms;
 use crate::settings::Settings;
 use crate::turn::Turn;
+use conclave_core::{TenantId, UserId};
 use conclave_ledger::tenant_number;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -12,8 +13,12 @@ use sha2::{Digest, Sha256};
 /// The pseudonym of the person; anonymous turns have none.
 #[must_use]
 pub fn subject_of(settings: &Settings, turn: &Turn) -> Option<[u8; 16]> {
-    let user = turn.user.as_ref()?;
-    Some(pseudonym(&settings.pseudonym_key, b"subject", turn.tenant.as_str(), user.as_str()))
+    Some(subject(settings, &turn.tenant, turn.user.as_ref()?))
+}
+
+/// The pseudonym of a person of a tenant.
+pub(crate) fn subject(settings: &Settings, tenant: &TenantId, user: &UserId) -> [u8; 16] {
+    pseudonym(&settings.pseudonym_key, b"subject", tenant.as_str(), user.as_str())
 }
 
 /// The pseudonym of the conversation.

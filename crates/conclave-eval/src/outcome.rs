@@ -23,6 +23,8 @@ pub struct Judged {
     pub harmful: bool,
     /// Whether the text would have been withheld: an input blocked, a reply not delivered.
     pub blocked: bool,
+    /// Whether the messages of a conversation escalate.
+    pub escalating: bool,
     /// Whether identifying data was found.
     pub identifying: bool,
     /// How long it took, in microseconds.
@@ -49,7 +51,8 @@ impl Judged {
     pub fn flagged(&self, task: Task) -> bool {
         match task {
             Task::Prompt | Task::Text => self.blocked || self.crisis >= DECISION_POINT,
-            Task::Response | Task::MultiTurn => self.harmful,
+            Task::Response => self.harmful,
+            Task::MultiTurn => self.harmful || self.escalating,
             Task::Crisis => self.crisis >= DECISION_POINT,
             Task::Injection => self.injection >= DECISION_POINT,
             Task::Pii => self.identifying,

@@ -60,7 +60,7 @@ impl Model {
         let mut features = Features::default();
         match (self, &row.response) {
             (Self::Text | Self::Drift, None) => {
-                features.read(&plain_form(&row.said()).0, Voice::Text)
+                features.read(&plain_form(&row.said()).0, Voice::Text);
             }
             (Self::Reply, Some(reply)) => {
                 features.read(&plain_form(reply).0, Voice::Reply);

@@ -64,6 +64,23 @@ async fn a_harmful_first_reply_is_replaced_by_a_caring_one() {
 }
 
 #[tokio::test]
+async fn where_a_person_stands_can_be_asked() {
+    let (house, _mock, _dir) = house_with(Script::always(reply(CARING))).await;
+    let unknown = house.get("/v1/users/nobody/drift").await.json();
+    assert_eq!((&unknown["state"], &unknown["messages"]), (&json!("green"), &json!(0)));
+    for _ in 0..2 {
+        let mut body = chat_body("My day was long.");
+        body["user"] = json!("ana");
+        assert_eq!(house.post("/v1/chat/completions", &body).await.status, 200);
+    }
+    let known = house.get("/v1/users/ana/drift").await.json();
+    assert_eq!((&known["state"], &known["messages"]), (&json!("green"), &json!(2)));
+    assert_eq!(known["alerts"], json!([]));
+    let long = "x".repeat(2_000);
+    assert_eq!(house.get(&format!("/v1/users/{long}/drift")).await.status, 400);
+}
+
+#[tokio::test]
 async fn a_reply_that_is_always_harmful_is_never_delivered() {
     let (house, mock, _dir) = house_with(Script::always(reply("Yeah, do it."))).await;
     for stream in [false, true] {

@@ -85,7 +85,7 @@ async fn a_bad_reload_keeps_the_old_configuration_and_a_good_one_takes_effect() 
 async fn until(condition: impl Fn() -> bool) {
     let all = tokio::time::timeout(std::time::Duration::from_secs(20), async {
         while !condition() {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     });
     all.await.expect("it never came to that");

@@ -13,13 +13,13 @@ const KEPT_A_DAY: u32 = 95;
 /// After so many days nothing is left.
 const FORGOTTEN_DAYS: u64 = 180;
 /// A level from here on is yellow, in hundredths of a clear message.
-const YELLOW: u32 = 110;
+const YELLOW: u32 = 170;
 /// A level from here on is red.
-const RED: u32 = 230;
+const RED: u32 = 280;
 /// A level cannot rise further, so that it can come down again.
 const LEVEL_MAX: u32 = 400;
 /// So many messages must have shown it.
-const EVIDENCE_MIN: usize = 2;
+const EVIDENCE_MIN: usize = 3;
 /// So many are kept.
 const EVIDENCE_MAX: usize = 5;
 /// Longer quotes are cut.
@@ -170,8 +170,9 @@ mod tests {
     fn one_sentence_is_no_drift_and_several_are() {
         let lonely = said("stayed in again", [90, 0, 0, 0], 0);
         assert_eq!(after(&[lonely]).state(), DriftState::Green);
-        assert_eq!(after(&[lonely, lonely]).state(), DriftState::Yellow);
-        let red = after(&[lonely; 4]);
+        assert_eq!(after(&[lonely; 2]).state(), DriftState::Green);
+        assert_eq!(after(&[lonely; 3]).state(), DriftState::Yellow);
+        let red = after(&[lonely; 5]);
         assert_eq!(red.state(), DriftState::Red);
         let alerts = red.alerts();
         assert_eq!(alerts.len(), 1);
@@ -184,10 +185,10 @@ mod tests {
     fn it_fades_with_other_talk_and_with_time() {
         let angry = said("he will see", [0, 90, 0, 0], 0);
         let calm = said("nice weather", [0; 4], 0);
-        let mut course = after(&[angry, angry]);
+        let mut course = after(&[angry; 3]);
         (0..6).for_each(|_| course.observe(&calm));
         assert_eq!(course.state(), DriftState::Green);
-        let mut course = after(&[angry; 4]);
+        let mut course = after(&[angry; 5]);
         assert_eq!(course.state(), DriftState::Red);
         course.observe(&said("nice weather", [0; 4], 30));
         assert_eq!(course.state(), DriftState::Green);

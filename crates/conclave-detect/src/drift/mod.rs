@@ -1,7 +1,7 @@
 //! How a person moves over days and sessions: four slow movements, each with its evidence.
 //!
 //! **Invariant:** constant memory and constant time per message, however long somebody has been here.
-//! **Invariant:** an alert quotes at least two messages that really were said; one sentence is no drift.
+//! **Invariant:** an alert quotes at least three messages that really were said; one sentence is no drift.
 //! **Invariant:** whole numbers only, so that the same messages come to the same state everywhere.
 
 mod course;

@@ -282,7 +282,7 @@ struct Atoms {
 impl Atoms {
     /// Puts together what is the same word of several concepts.
     fn of(mut words: Vec<(&AtomKey, &[ConceptId])>) -> Result<Self, DetectError> {
-        words.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        words.sort_unstable_by_key(|(key, _)| *key);
         let same = || words.chunk_by(|(a, _), (b, _)| a == b);
         let texts: Vec<&str> = same().map(|of_one| of_one[0].0.text.as_str()).collect();
         Ok(Self { automaton: automaton(&texts)?, list: same().map(atom).collect() })

@@ -66,13 +66,13 @@ async fn drift_grows_over_sessions_and_restarts_and_raises_scrutiny() {
         assert!(calm.remembered.course.as_ref().unwrap().alerts().is_empty());
     }
     let mut levels = Vec::new();
-    for night in 0..4 {
+    for night in 0..6 {
         let engine = restarted(&house);
         let text = format!("Stayed alone again, night {night}.");
         levels.push(decided(&engine, said(&text, &format!("night {night}"))).await.scrutiny);
     }
     use Scrutiny::{Normal, Raised, Strict};
-    assert_eq!(levels, [Normal, Raised, Strict, Strict]);
+    assert_eq!(levels, [Normal, Normal, Raised, Strict, Strict, Strict]);
 
     let after = decided(&restarted(&house), said("Anyway.", "morning")).await;
     assert_eq!(after.scrutiny, Strict, "the next decision shows it");
@@ -83,7 +83,7 @@ async fn drift_grows_over_sessions_and_restarts_and_raises_scrutiny() {
     let alert = &seen["drift_alerts"][0];
     assert_eq!(alert["pattern"], "isolation");
     assert_eq!(alert["recommended_action"], "resource_offer");
-    assert_eq!(alert["historical_evidence"][0]["quote"], "Stayed alone again, night 0.");
+    assert_eq!(alert["historical_evidence"][0]["quote"], "Stayed alone again, night 1.");
     assert!(!view(&stored, false).to_string().contains("alone"));
     assert!(explain(&stored).story.iter().any(|sentence| sentence.contains("over some time")));
 }

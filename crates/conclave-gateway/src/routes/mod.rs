@@ -4,6 +4,7 @@ mod chat;
 mod decisions;
 mod health;
 mod models;
+mod users;
 mod verify;
 
 pub use health::OPENAPI;
@@ -30,6 +31,7 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/v1/decisions"),
     ("get", "/v1/decisions/{id}"),
     ("get", "/v1/decisions/{id}/explanation"),
+    ("get", "/v1/users/{id}/drift"),
     ("get", "/livez"),
     ("get", "/readyz"),
     ("get", "/health"),
@@ -47,6 +49,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/v1/decisions", get(decisions::list))
         .route("/v1/decisions/{id}", get(decisions::one))
         .route("/v1/decisions/{id}/explanation", get(decisions::explanation))
+        .route("/v1/users/{id}/drift", get(users::drift))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))

@@ -253,6 +253,7 @@ pub fn judge(checker: &Checker, question: &Question) -> Judged {
         injection: judgement.injection,
         harmful: judgement.verdict == "harmful",
         blocked: !matches!(judgement.action, "deliver" | "flag" | "redact"),
+        escalating: judgement.escalating,
         // What `check` lists is identifying: a place, an organisation or a date alone is not listed.
         identifying: !judgement.pii.is_empty(),
         latency_us,

@@ -16,7 +16,7 @@ use conclave_store::{NewKey, PeopleBook, PersonRecord, Stamp, Store, StoreOption
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Separates the key of pseudonyms from the keyed hashes of API keys.
 const PSEUDONYMS: &str = "conclave.pseudonyms.v1";
@@ -47,6 +47,8 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Config> {
 }
 
 async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result<()> {
+    // Before anybody is told that we are ready: a signal without a handler ends the process on the spot.
+    let (stop, hangup) = (stop_signal()?, signal(SignalKind::hangup())?);
     let listener = listen(&config).await?;
     let address = listener.local_addr()?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
@@ -71,10 +73,11 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     store.sync_keys()?;
     let dashboard = dashboard(&config, &ground, &gateway)?;
     announce(&config, address);
-    let chores = tokio::spawn(reload_and_flush(args.config.clone(), ground, gateway.clone()));
+    let chores =
+        tokio::spawn(reload_and_flush(hangup, args.config.clone(), ground, gateway.clone()));
     let pages = conclave_dashboard::router(dashboard);
     let routes = router(gateway.clone()).merge(pages);
-    serve(listener, routes, limits.clone(), stop_signal()?).await;
+    serve(listener, routes, limits.clone(), stop).await;
     tracing::info!("stopping: finishing what was begun");
     if tokio::time::timeout(limits.drain_timeout, gateway.idle()).await.is_err() {
         tracing::warn!("some turns did not finish in time");
@@ -186,8 +189,12 @@ fn announce(config: &Config, address: std::net::SocketAddr) {
 }
 
 /// Reloads on SIGHUP, and writes summed-up refusals every second.
-async fn reload_and_flush(file: Option<std::path::PathBuf>, ground: Ground, gateway: Gateway) {
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+async fn reload_and_flush(
+    mut hangup: Signal,
+    file: Option<std::path::PathBuf>,
+    ground: Ground,
+    gateway: Gateway,
+) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
