@@ -23,14 +23,12 @@ const CALL_BYTES_MIN: usize = 40;
 /// A frame that is to make a model forget its rules takes more words than this; shorter stages are set for
 /// harmless plays as well.
 const FRAME_BYTES_MIN: usize = 300;
-/// The most that such a doubt says: just less than the decision point. Crisis is always one, because grief
-/// and danger share their words; any hint that a pattern sees makes it a call.
+/// The most that such a doubt says: just less than the decision point. Crisis in a few words is one as well:
+/// grief and danger share their words, and any hint that a pattern sees makes it a call.
 const DOUBT: f32 = 0.45;
 
 /// A text that is less suspicious than this as a whole is not read sentence by sentence.
-const SENTENCES_FROM: f32 = -3.0;
-/// What is taken off a sentence's logit, because the worst of many always looks bad.
-const SENTENCE_MARGIN: f32 = 0.5;
+const SENTENCES_FROM: f32 = -4.0;
 
 /// When the second tier is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -144,7 +142,7 @@ impl Ensemble {
         let few_words = folded.len() < CALL_BYTES_MIN;
         Estimate {
             harm: Score::new(harm),
-            crisis: Score::new(needs.min(DOUBT)),
+            crisis: Score::new(if few_words { needs.min(DOUBT) } else { needs }),
             injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
             frame: Score::new(if folded.len() < FRAME_BYTES_MIN { 0.0 } else { frame }),
             drift: drift::marks(&self.drift.logits(&features)),
@@ -180,7 +178,7 @@ impl Ensemble {
             && logits[at] > SENTENCES_FROM
         {
             for sentence in sentences(folded) {
-                let alone = self.text.logits(&features_of(sentence))[at] - SENTENCE_MARGIN;
+                let alone = self.text.logits(&features_of(sentence))[at];
                 logits[at] = logits[at].max(alone);
             }
         }
