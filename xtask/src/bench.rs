@@ -15,14 +15,14 @@ const REPLY: &str = "That sounds like a hard evening after an unfair day. What p
     with you the most?";
 
 /// Measures and prints a table.
-pub fn gateway(seconds: u32, dir: Option<&Path>) -> anyhow::Result<()> {
+pub fn gateway(seconds: u32, dir: Option<&Path>, second_tier: &str) -> anyhow::Result<()> {
     build()?;
     let data = match dir {
         Some(dir) => tempfile::tempdir_in(dir)?,
         None => tempfile::tempdir_in(root().join("target"))?,
     };
     let (_mock, mock_addr) = start_mock()?;
-    let gateway = start_gateway(data.path(), &mock_addr)?;
+    let gateway = start_gateway(data.path(), &mock_addr, second_tier)?;
     print(&format!(
         "{:<11} {:<8} {:>9} {:>9} {:>9} {:>11} {:>8} {:>7}",
         "concurrency", "path", "req/s", "p50 ms", "p99 ms", "CPU-ms/req", "RSS MB", "errors"
@@ -95,12 +95,12 @@ fn start_mock() -> anyhow::Result<(Running, String)> {
     Ok((running, addr))
 }
 
-fn start_gateway(data: &Path, mock: &str) -> anyhow::Result<Gateway> {
+fn start_gateway(data: &Path, mock: &str, second_tier: &str) -> anyhow::Result<Gateway> {
     let config = data.join("conclave.toml");
     fs::write(
         &config,
         format!(
-            "[[providers]]\nname = \"mock\"\nbase_url = \"http://{mock}/v1\"\n\n\
+            "[detection]\nsecond_tier = \"{second_tier}\"\n\n[[providers]]\nname = \"mock\"\nbase_url = \"http://{mock}/v1\"\n\n\
              [[models]]\nname = \"mock\"\nprovider = \"mock\"\n"
         ),
     )?;

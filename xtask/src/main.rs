@@ -37,6 +37,9 @@ enum Bench {
         /// Where the data directory is made; the disk is what is measured.
         #[arg(long, value_name = "DIR")]
         dir: Option<std::path::PathBuf>,
+        /// When the slower trained model is asked: never, unsure or always.
+        #[arg(long, default_value = "never")]
+        second_tier: String,
     },
 }
 
@@ -44,6 +47,8 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().chore {
         Chore::Test => test::run(),
         Chore::Train(args) => train::run(&args),
-        Chore::Bench(Bench::Gateway { seconds, dir }) => bench::gateway(seconds, dir.as_deref()),
+        Chore::Bench(Bench::Gateway { seconds, dir, second_tier }) => {
+            bench::gateway(seconds, dir.as_deref(), &second_tier)
+        }
     }
 }

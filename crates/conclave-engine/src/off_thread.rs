@@ -2,9 +2,16 @@
 //!
 //! **Invariant:** a detector that answers in microseconds is asked on the spot; only one with a slow
 //! second tier is worth another thread.
+//! **Invariant:** no more slow readings go on at once than there are cores: more would only wait for each
+//! other, each with its own memory.
 
 use conclave_detect::Detector;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use tokio::sync::Semaphore;
+
+static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
+    Semaphore::new(std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get))
+});
 
 /// Lets the detector do some work, elsewhere if it may be slow.
 pub(crate) async fn reading<R: Send + 'static>(
@@ -14,6 +21,8 @@ pub(crate) async fn reading<R: Send + 'static>(
     if !detector.may_be_slow() {
         return work(detector);
     }
+    // The semaphore is never closed; without a permit the reading would go on all the same.
+    let _turn = AT_ONCE.acquire().await.ok();
     let work = Arc::new(work);
     let (there, elsewhere) = (detector.clone(), work.clone());
     match tokio::task::spawn_blocking(move || elsewhere(&there)).await {
