@@ -118,6 +118,7 @@ mod tests {
                 excerpt: String::new(),
             },
             judged: Judged { blocked, harm: if blocked { 0.9 } else { 0.1 }, ..Judged::default() },
+            votes: vec![],
         };
         let harmful = (0..100).map(|at| outcome(Label::Harmful, at < caught));
         let safe = (0..100).map(|at| outcome(Label::Safe, at < alarms));

@@ -120,7 +120,8 @@ mod tests {
             source: "s".into(),
             excerpt: "<b>".into(),
         };
-        Outcome { row, judged: Judged { harm, blocked: harm >= 0.3, ..Judged::default() } }
+        let judged = Judged { harm, blocked: harm >= 0.3, ..Judged::default() };
+        Outcome { row, judged, votes: vec![] }
     }
 
     #[test]

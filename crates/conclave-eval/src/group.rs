@@ -184,7 +184,7 @@ mod tests {
             source: "japanese_daily_dialogue".into(),
             excerpt: String::new(),
         };
-        Outcome { row, judged }
+        Outcome { row, judged, votes: vec![] }
     }
 
     fn find<'a>(groups: &'a [Group], kind: Kind, scope: &str, name: &str) -> Option<&'a Group> {

@@ -67,6 +67,8 @@ pub struct Outcome {
     pub row: Row,
     /// What was said.
     pub judged: Judged,
+    /// Who voted on a reply, and whether they objected.
+    pub votes: Vec<(String, bool)>,
 }
 
 impl Outcome {

@@ -317,6 +317,7 @@ mod tests {
                 excerpt: text.into(),
             },
             judged: Judged { harm, blocked: harm >= 0.3, ..Judged::default() },
+            votes: vec![],
         };
         let setting = Setting { files: vec![text.into()], ..Setting::default() };
         let rows = [outcome(Label::Harmful, 0.1), outcome(Label::Safe, 0.9)];

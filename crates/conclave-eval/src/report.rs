@@ -7,6 +7,7 @@ use crate::detail::{Detail, details};
 use crate::figures::Latency;
 use crate::group::{Group, Kind, groups};
 use crate::outcome::Outcome;
+use crate::panel::PanelFigures;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -66,6 +67,9 @@ pub struct Report {
     pub groups: Vec<Group>,
     /// Curves, calibration and examples by scope.
     pub details: Vec<Detail>,
+    /// What each verifier says of replies, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub panel: Option<PanelFigures>,
     /// Differences to a baseline, where one was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -91,6 +95,7 @@ impl Report {
             latency: Latency::of(&all),
             groups: groups(outcomes),
             details: details(outcomes),
+            panel: PanelFigures::of(outcomes),
             changes: Vec::new(),
             baseline: None,
         }

@@ -6,6 +6,7 @@ use crate::baseline::{Change, Turn};
 use crate::estimate::Estimate;
 use crate::figures::{Figures, Latency};
 use crate::group::{Group, Kind};
+use crate::panel::PanelFigures;
 use crate::report::Report;
 use crate::row::clipped;
 use std::fmt::Write;
@@ -43,6 +44,7 @@ impl Report {
             groups.for_each(|group| text.push_str(&line(group)));
             text.push('\n');
         }
+        text.extend(self.panel.as_ref().map(PanelFigures::to_text));
         text.push_str(&self.speed());
         text.push_str(&self.differences());
         text
@@ -155,7 +157,8 @@ mod tests {
             excerpt: String::new(),
         };
         let judged = Judged { crisis: 0.9, ..Judged::default() };
-        let text = Report::of(Setting::default(), &[Outcome { row, judged }], 0.5).to_text();
+        let text = Report::of(Setting::default(), &[Outcome { row, judged, votes: vec![] }], 0.5)
+            .to_text();
         assert!(text.contains("self_harm (crisis)"), "{text}");
         assert!(text.contains("evil?[31m?"), "{text}");
         assert!(!text.contains('\u{1b}') && text.contains("1 rows in 0.5 s, 2 texts/s"), "{text}");

@@ -1,6 +1,6 @@
 //! `conclave eval`: the judgement against labelled rows.
 
-use super::rows::{judge, threads, work};
+use super::rows::{judge_with_votes, threads, work};
 use super::{Answer, checker};
 use crate::cli::EvalArgs;
 use crate::output;
@@ -21,9 +21,9 @@ pub fn run(args: &EvalArgs, as_json: bool) -> anyhow::Result<Answer> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let checker = checker::build(args.reading.second_tier, true)?;
     let start = Instant::now();
-    let worked = work(&args.files, args.mode, |labelled| Outcome {
-        judged: judge(&checker, &labelled.question),
-        row: labelled.row,
+    let worked = work(&args.files, args.mode, |labelled| {
+        let (judged, votes) = judge_with_votes(&checker, &labelled.question);
+        Outcome { row: labelled.row, judged, votes }
     })?;
     let setting = setting(&args.files, args.mode);
     let report = Report::of(setting, &worked.results, start.elapsed().as_secs_f64());

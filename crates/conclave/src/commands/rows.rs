@@ -6,7 +6,7 @@
 use super::lines::{LINE_BYTES_MAX, Line, next_line};
 use anyhow::{Context, bail};
 use conclave_core::Mode;
-use conclave_engine::{Checker, Question};
+use conclave_engine::{Checker, Question, VoteLine};
 use conclave_eval::{BadLine, Judged, Row};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -244,10 +244,18 @@ fn progress(bytes: u64) -> ProgressBar {
 
 /// Judges a question and keeps what figures need.
 pub fn judge(checker: &Checker, question: &Question) -> Judged {
+    judge_with_votes(checker, question).0
+}
+
+/// The same, and who voted on a reply with whether they objected.
+pub fn judge_with_votes(checker: &Checker, question: &Question) -> (Judged, Vec<(String, bool)>) {
     let start = Instant::now();
     let judgement = checker.check(question);
     let latency_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-    Judged {
+    let objects = |vote: &VoteLine| matches!(vote.vote, "concern" | "harmful");
+    let cast = judgement.votes.iter().filter(|vote| objects(vote) || vote.vote == "safe");
+    let votes = cast.map(|vote| (vote.verifier.clone(), objects(vote))).collect();
+    let judged = Judged {
         harm: judgement.harm,
         crisis: judgement.crisis,
         injection: judgement.injection,
@@ -257,7 +265,8 @@ pub fn judge(checker: &Checker, question: &Question) -> Judged {
         // What `check` lists is identifying: a place, an organisation or a date alone is not listed.
         identifying: !judgement.pii.is_empty(),
         latency_us,
-    }
+    };
+    (judged, votes)
 }
 
 #[cfg(test)]
