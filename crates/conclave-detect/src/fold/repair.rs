@@ -294,7 +294,7 @@ fn letters_for_digits(piece: &str) -> Option<String> {
 struct Chunk {
     start: usize,
     end: usize,
-    /// Holds exactly one letter.
+    /// Holds exactly one letter, or one and a shortened ending: `k`, `e's`, `n't`.
     single: bool,
     /// Holds nothing but pictures.
     picture: bool,
@@ -306,12 +306,29 @@ fn chunks(text: &str) -> Vec<Chunk> {
     for piece in text.split([' ', '\n']) {
         let end = start + piece.len();
         let mut letters = piece.chars().filter(|c| c.is_alphanumeric()).take(2);
-        let single = letters.next().is_some() && letters.next().is_none() && piece.len() <= 12;
+        let one = letters.next().is_some() && letters.next().is_none();
+        let single = piece.len() <= 12 && (one || shortened(piece));
         let picture = !piece.is_empty() && piece.chars().all(is_emoji);
         chunks.push(Chunk { start, end, single, picture });
         start = end + 1;
     }
     chunks
+}
+
+/// Whether a piece is one letter and a shortened ending.
+fn shortened(piece: &str) -> bool {
+    piece.split_once('\'').is_some_and(|(letter, ending)| {
+        let ending = ending.trim_end_matches(|c: char| !c.is_alphanumeric());
+        letter.len() == 1 && matches!(ending, "s" | "t" | "m" | "d" | "re" | "ve" | "ll")
+    })
+}
+
+/// One letter of a word written apart, where it stood, and what of the rest of its piece is kept.
+type Apart<'a> = (char, u32, &'a str);
+
+/// What follows a letter and belongs to its word or ends its sentence.
+fn tail(rest: &str) -> &str {
+    if rest.starts_with('\'') || rest.starts_with(['.', '!', '?']) { rest } else { "" }
 }
 
 /// Joins letters that stand apart; says whether they make up something.
@@ -321,24 +338,24 @@ fn join_singles(
     vocabulary: &Vocabulary,
     out: &mut Folded,
 ) -> bool {
-    let letters: Vec<(char, u32)> = chunks
+    let letters: Vec<Apart<'_>> = chunks
         .iter()
         .filter_map(|chunk| {
-            let (byte, c) = folded.text[chunk.start..chunk.end]
-                .char_indices()
-                .find(|(_, c)| c.is_alphanumeric())?;
-            Some((c, folded.origin(chunk.start + byte)))
+            let piece = &folded.text[chunk.start..chunk.end];
+            let (byte, c) = piece.char_indices().find(|(_, c)| c.is_alphanumeric())?;
+            let rest = tail(&piece[byte + c.len_utf8()..]);
+            Some((c, folded.origin(chunk.start + byte), rest))
         })
         .collect();
-    if letters.iter().all(|&(c, _)| is_unspaced(c)) {
-        letters.iter().for_each(|&(c, origin)| out.push(c, origin));
+    if letters.iter().all(|&(c, ..)| is_unspaced(c)) {
+        letters.iter().for_each(|&(c, origin, _)| out.push(c, origin));
         return true;
     }
     if let Some(words) = wider_apart(&letters) {
         words.into_iter().for_each(|(c, origin)| out.push(c, origin));
         return true;
     }
-    let joined: String = letters.iter().map(|&(c, _)| c).collect();
+    let joined: String = letters.iter().map(|&(c, ..)| c).collect();
     let loosely = || vocabulary.segment_loosely(&joined);
     let cut = spellings(&joined).iter().find_map(|word| vocabulary.segment(word)).or_else(loosely);
     let Some(words) = cut else {
@@ -347,7 +364,7 @@ fn join_singles(
     if words.split(' ').all(|word| word.len() < 3) {
         return false;
     }
-    let mut origins = letters.iter().map(|&(_, origin)| origin);
+    let mut origins = letters.iter().map(|&(_, origin, _)| origin);
     let mut origin = 0;
     for c in words.chars() {
         if c != ' ' {
@@ -355,11 +372,13 @@ fn join_singles(
         }
         out.push(c, origin);
     }
+    let ending = letters.last().map_or("", |&(.., rest)| rest);
+    ending.chars().for_each(|c| out.push(c, origin));
     true
 }
 
 /// Letters whose words stand wider apart than the letters themselves, written as words.
-fn wider_apart(letters: &[(char, u32)]) -> Option<Vec<(char, u32)>> {
+fn wider_apart(letters: &[Apart<'_>]) -> Option<Vec<(char, u32)>> {
     let gaps = || letters.windows(2).map(|pair| pair[1].1.saturating_sub(pair[0].1));
     let narrow = gaps().min()?;
     let words = gaps().filter(|gap| *gap > narrow).count() + 1;
@@ -367,11 +386,12 @@ fn wider_apart(letters: &[(char, u32)]) -> Option<Vec<(char, u32)>> {
         return None;
     }
     let mut out = Vec::with_capacity(letters.len() + words);
-    for (at, &(c, origin)) in letters.iter().enumerate() {
+    for (at, &(c, origin, rest)) in letters.iter().enumerate() {
         if at > 0 && origin.saturating_sub(letters[at - 1].1) > narrow {
             out.push((' ', origin));
         }
         out.push((c, origin));
+        out.extend(rest.chars().map(|c| (c, origin)));
     }
     Some(out)
 }
@@ -581,6 +601,7 @@ mod tests {
             ("kiiillll him", "kill him"),
             ("h0w t0 m4ke a b0mb", "how to make a bomb"),
             ("h o w t o m a k e a b o m b", "how to make a bomb"),
+            ("k i l l   h i m.   h o w's   h e?", "kill him. how's he?"),
             ("su!c1de", "suicide"),
             ("h0w 70 m4k3 4 b0mb f45t", "how to make a bomb fast"),
             ("k😀i😀l😀l him", "kill him"),
