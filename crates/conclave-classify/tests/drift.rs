@@ -36,10 +36,8 @@ fn noticed(conversation: &Conversation) -> Vec<DriftKind> {
     let mut course = Course::default();
     let messages: Vec<&str> = conversation.messages.iter().map(String::as_str).collect();
     for (at, text) in messages.iter().enumerate().take(BY_MESSAGE) {
-        let alone = DETECTOR.read(text, Mode::Normal).drift;
         let together = DETECTOR.together(&messages[..=at], Mode::Normal);
-        let together = together.map(|reading| reading.drift).unwrap_or_default();
-        let marks = std::array::from_fn(|kind| alone[kind].max(together[kind]));
+        let marks = DETECTOR.read(text, Mode::Normal).marks_with(together.as_ref());
         course.observe(&Observed { text, marks, timestamp_ms: 0, audit_id: "" });
         if !course.alerts().is_empty() {
             break;

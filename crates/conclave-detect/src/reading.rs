@@ -127,6 +127,13 @@ impl Reading {
         }
     }
 
+    /// What it shows of slow movements, alone or together with what was said before it.
+    #[must_use]
+    pub fn marks_with(&self, together: Option<&Self>) -> DriftMarks {
+        let together = together.map(|together| together.drift).unwrap_or_default();
+        std::array::from_fn(|kind| self.drift[kind].max(together[kind]))
+    }
+
     /// Whether the harm reaches the line in force or the floor.
     #[must_use]
     pub fn is_harmful(&self) -> bool {

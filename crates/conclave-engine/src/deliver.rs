@@ -108,13 +108,20 @@ impl Engine {
         let mut remembered = self.memory.recall(&pseudonyms_of(&self.settings, turn)).await;
         let input = Input::of(turn, remembered.trend.messages);
         let at = (self.clock.now_ms(), id);
+        let skipped = input.skipped;
         let mut heard =
             off_thread::reading(&self.detector, move |detector| input.read(detector)).await;
-        for message in &heard {
-            remembered.observe(message, at);
-        }
-        let input =
-            heard.pop().map_or_else(|| Reading::empty(turn.context.mode), |last| last.reading);
+        // What is too long ago to be read was said all the same, and is not brought up again.
+        remembered.trend.messages = remembered.trend.messages.saturating_add(skipped);
+        let last = heard.pop();
+        heard.iter().for_each(|message| remembered.observe_earlier(message));
+        let input = match last {
+            Some(last) => {
+                remembered.observe(&last, at);
+                last.reading
+            }
+            None => Reading::empty(turn.context.mode),
+        };
         preflight::examine(&self.instinct, &self.settings, turn, id, input, remembered)
     }
 

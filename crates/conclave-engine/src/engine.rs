@@ -2,7 +2,7 @@
 
 use crate::memory::Memory;
 use crate::panel::Panel;
-use crate::ports::{Archive, Clock, Entropy, Ledger, ModelDirectory};
+use crate::ports::{Archive, ArchiveError, Clock, Entropy, Ledger, ModelDirectory};
 use crate::pseudonym;
 use crate::settings::Settings;
 use conclave_core::{AuditId, TenantId, UserId};
@@ -45,7 +45,14 @@ pub struct Engine {
 
 impl Engine {
     /// Where a person of a tenant stands; somebody who never wrote stands nowhere.
-    pub async fn course_of(&self, tenant: &TenantId, user: &UserId) -> Course {
+    ///
+    /// # Errors
+    /// When the archive does not answer.
+    pub async fn course_of(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> Result<Course, ArchiveError> {
         let subject = pseudonym::subject(&self.settings, tenant, user);
         self.memory.course(tenant_number(tenant.as_str()), subject).await
     }

@@ -4,7 +4,7 @@
 //! nothing, and whoever erases a person erases this with them.
 //! **Invariant:** bounded: beyond so many conversations or people the archive is asked again.
 
-use crate::ports::{Archive, Whose};
+use crate::ports::{Archive, ArchiveError, Whose};
 use crate::preflight::Heard;
 use crate::stored::StoredDecision;
 use conclave_core::{AuditId, Score};
@@ -32,16 +32,21 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    /// Takes in one message of the person.
-    pub(crate) fn observe(&mut self, message: &Heard, at: (u64, AuditId)) {
-        let Heard { said, reading, together } = message;
+    /// Takes in what the person said in earlier turns: how the conversation moves. Where the person stands
+    /// moves with each turn's own message only, so that nothing that is brought again counts again.
+    pub(crate) fn observe_earlier(&mut self, message: &Heard) {
+        let Heard { reading, together, .. } = message;
         let harm = together.as_ref().map_or(Score::ZERO, |together| together.harm);
         self.trend.observe(reading.harm.max(reading.crisis), harm);
+    }
+
+    /// Takes in the message of this turn.
+    pub(crate) fn observe(&mut self, message: &Heard, (timestamp_ms, id): (u64, AuditId)) {
+        self.observe_earlier(message);
         if let Some(course) = &mut self.course {
-            let (timestamp_ms, id) = at;
-            let audit_id = id.to_string();
-            let marks = message.marks();
-            course.observe(&Observed { text: said, marks, timestamp_ms, audit_id: &audit_id });
+            let marks = message.reading.marks_with(message.together.as_ref());
+            let (text, audit_id) = (&message.said, &id.to_string());
+            course.observe(&Observed { text, marks, timestamp_ms, audit_id });
         }
     }
 
@@ -78,19 +83,23 @@ impl Memory {
     pub(crate) async fn recall(&self, who: &Pseudonyms) -> Remembered {
         let trend = match self.conversations.get(who.session) {
             Some(trend) => trend,
-            None => self.look_up(who.tenant, Whose::Session(who.session), "trend").await,
+            None => known(self.look_up(who.tenant, Whose::Session(who.session), "trend").await),
         };
         let course = match who.subject {
             None => None,
-            Some(subject) => Some(self.course(who.tenant, subject).await),
+            Some(subject) => Some(known(self.course(who.tenant, subject).await)),
         };
         Remembered { trend, course }
     }
 
     /// Where a person stands.
-    pub(crate) async fn course(&self, tenant: u64, subject: [u8; 16]) -> Course {
+    pub(crate) async fn course(
+        &self,
+        tenant: u64,
+        subject: [u8; 16],
+    ) -> Result<Course, ArchiveError> {
         match self.people.get(subject) {
-            Some(course) => course,
+            Some(course) => Ok(course),
             None => self.look_up(tenant, Whose::Subject(subject), "course").await,
         }
     }
@@ -108,20 +117,21 @@ impl Memory {
         tenant: u64,
         whose: Whose,
         part: &str,
-    ) -> T {
-        let found = match self.archive.latest(tenant, whose).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, "what was said earlier could not be looked up");
-                None
-            }
-        };
+    ) -> Result<T, ArchiveError> {
+        let found = self.archive.latest(tenant, whose).await?;
         let stored = found.and_then(|entry| StoredDecision::from_entries(vec![entry]).ok()?);
         let words = stored.and_then(|stored| stored.words(WORDS));
-        words
-            .and_then(|mut words| serde_json::from_value(words[part].take()).ok())
-            .unwrap_or_default()
+        let kept = words.and_then(|mut words| serde_json::from_value(words[part].take()).ok());
+        Ok(kept.unwrap_or_default())
     }
+}
+
+/// What was found, or nothing where the archive did not answer.
+fn known<T: Default>(found: Result<T, ArchiveError>) -> T {
+    found.unwrap_or_else(|error| {
+        tracing::warn!(%error, "what was said earlier could not be looked up");
+        T::default()
+    })
 }
 
 /// A bounded map; when it is full it starts anew.

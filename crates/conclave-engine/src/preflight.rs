@@ -6,7 +6,7 @@ use crate::memory::Remembered;
 use crate::settings::Settings;
 use crate::turn::{Turn, last_of};
 use conclave_core::{AuditId, Category, DirectiveId, Mode, Role, Score, Scrutiny, Sensitivity};
-use conclave_detect::{Course, Detector, DriftMarks, DriftState, READ_TOGETHER, Reading};
+use conclave_detect::{Course, Detector, DriftState, READ_TOGETHER, Reading};
 use conclave_instinct::Instinct;
 use std::sync::Arc;
 
@@ -55,6 +55,8 @@ pub(crate) struct Input {
     said: Vec<String>,
     /// How many of those, from the end, are to be read each.
     unread: usize,
+    /// How many unseen ones before them are too many to be read.
+    pub skipped: u32,
     brought: String,
     mode: Mode,
 }
@@ -68,26 +70,20 @@ pub(crate) struct Heard {
     pub together: Option<Reading>,
 }
 
-impl Heard {
-    /// What it shows of slow movements, alone or with the messages before it.
-    pub(crate) fn marks(&self) -> DriftMarks {
-        let together = self.together.as_ref().map(|together| together.drift).unwrap_or_default();
-        std::array::from_fn(|kind| self.reading.drift[kind].max(together[kind]))
-    }
-}
-
 impl Input {
     /// The person's last words, what tools and files brought, and what the person said before that was
     /// not `seen`: a client may bring a whole conversation to a house that never heard of it.
     pub(crate) fn of(turn: &Turn, seen: u32) -> Self {
         let seen = usize::try_from(seen).unwrap_or(usize::MAX);
         let said: Vec<_> = turn.conversation.iter().filter(|one| one.role == Role::User).collect();
-        let unread = said.len().saturating_sub(seen).clamp(1, EARLIER_MAX + 1).min(said.len());
+        let unseen = said.len().saturating_sub(seen);
+        let unread = unseen.clamp(1, EARLIER_MAX + 1).min(said.len());
         let needed = (unread + READ_TOGETHER - 1).min(said.len());
         let needed = &said[said.len() - needed..];
         Self {
             said: needed.iter().map(|one| one.content.as_text().into_owned()).collect(),
             unread,
+            skipped: u32::try_from(unseen.saturating_sub(unread)).unwrap_or(u32::MAX),
             brought: last_of(&turn.conversation, Role::Tool),
             mode: effective_mode(turn),
         }

@@ -125,6 +125,25 @@ async fn a_conversation_that_is_brought_whole_is_read_whole_once() {
 }
 
 #[tokio::test]
+async fn a_long_conversation_that_is_brought_again_and_again_counts_once() {
+    let house = listening();
+    let ana = || Some(UserId::new("ana").unwrap());
+    let mut messages: Vec<_> =
+        (0..30).map(|n| Message::text(Role::User, format!("Alone again, evening {n}."))).collect();
+    let mut levels = Vec::new();
+    for turns in 1..=4 {
+        let brought = Turn { conversation: messages.clone().into(), user: ana(), ..turn("") };
+        let decision = decided(&house.engine, brought).await;
+        assert_eq!(decision.remembered.trend.messages as usize, messages.len());
+        let course = decision.remembered.course.as_ref().unwrap();
+        assert_eq!(course.messages, turns, "a turn is one message, whatever it brings along");
+        levels.push(decision.scrutiny);
+        messages.push(Message::text(Role::User, "Lunch was fine."));
+    }
+    assert_eq!(levels[0], Scrutiny::Raised, "somebody new is new, however much they bring");
+}
+
+#[tokio::test]
 async fn a_mended_reply_leaves_a_correction() {
     let house = house(Scripted::saying(&[Ok("Yeah, do it."), Ok(KIND)]), jury());
     let decision = decided(&house.engine, turn("I'm so angry I could hurt someone")).await;

@@ -116,7 +116,7 @@ async fn find(engine: &Engine, key: &KeyRecord, id: &str) -> Result<StoredDecisi
         .ok_or_else(missing)
 }
 
-fn unavailable(error: conclave_engine::ArchiveError) -> ApiError {
+pub(super) fn unavailable(error: conclave_engine::ArchiveError) -> ApiError {
     let why = error.0;
     tracing::error!(%why, "the archive does not answer");
     ApiError::archive_unavailable()

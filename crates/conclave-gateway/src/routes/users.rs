@@ -1,5 +1,6 @@
 //! `GET /v1/users/{id}/drift`: where a person stands, with the messages it rests on.
 
+use super::decisions::unavailable;
 use super::respond;
 use crate::auth::{Need, admit};
 use crate::error::ApiError;
@@ -23,6 +24,7 @@ pub(super) async fn drift(
         let user =
             UserId::new(id.as_str()).map_err(|error| ApiError::invalid("id", error.to_string()))?;
         let course = gateway.engine().course_of(&key.tenant, &user).await;
+        let course = course.map_err(unavailable)?;
         Ok(Json(json!({
             "object": "drift",
             "user_id": user,
