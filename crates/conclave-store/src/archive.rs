@@ -25,6 +25,12 @@ use uuid::Uuid;
 const PAGE_MAX: u32 = 1_000;
 const HOUR_MS: i64 = 3_600_000;
 
+/// An archive that can be told to let go of its connections.
+pub(crate) trait ReadSide: Archive {
+    /// Closes the connections that are not in use.
+    fn close_idle(&self);
+}
+
 /// Reads through a few connections of its own.
 pub(crate) struct SqliteArchive {
     shared: Arc<Shared>,
@@ -59,11 +65,6 @@ impl SqliteArchive {
         let shared = Arc::new(Shared { database, idle, intake, progress, patience });
         let lane = || Arc::new(Semaphore::new(readers.max(1)));
         Self { shared, patient: lane(), quick: lane() }
-    }
-
-    /// Closes the connections that are not in use.
-    pub(crate) fn close_idle(&self) {
-        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Runs a query on a thread that may block; `newest` says whether it must see everything.
@@ -105,6 +106,12 @@ impl Shared {
         let answer = query(&conn).map_err(|error| broken(&error))?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
         Ok(answer)
+    }
+}
+
+impl ReadSide for SqliteArchive {
+    fn close_idle(&self) {
+        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -266,7 +273,8 @@ fn tally(conn: &Connection, tenant: Option<i64>, since_ms: i64) -> rusqlite::Res
     Ok(tally)
 }
 
-fn add_to_tally(tally: &mut Tally, (outcome, hour, count): (String, u64, u64)) {
+/// Adds what one outcome came to in one hour.
+pub(crate) fn add_to_tally(tally: &mut Tally, (outcome, hour, count): (String, u64, u64)) {
     let parsed = conclave_core::Outcome::parse(&outcome);
     let delivered = parsed.is_some_and(conclave_core::Outcome::is_verified);
     if tally.hours.last().is_none_or(|(last, _, _)| *last != hour) {

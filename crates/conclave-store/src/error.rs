@@ -37,6 +37,14 @@ pub enum StoreError {
         /// Why not.
         message: String,
     },
+    /// A database does not answer.
+    #[error("the database {} cannot be reached: {message}", .path.display())]
+    Unreachable {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        message: String,
+    },
     /// A database of a later version.
     #[error(
         "the database {} has schema {found}, this program knows {known}; \
@@ -59,6 +67,12 @@ pub enum StoreError {
         /// What is wrong with it, and what to do.
         message: String,
     },
+    /// An address of a database that cannot be used.
+    #[error("{0}")]
+    Address(String),
+    /// The data directory and the database do not belong together.
+    #[error("{0}")]
+    Foreign(String),
     /// A key that cannot be made or found.
     #[error("{0}")]
     Key(String),

@@ -1,13 +1,16 @@
-//! Durable storage: the spool every entry goes through, and the SQLite databases behind it.
+//! Durable storage: the spool every entry goes through, and SQLite or PostgreSQL behind it.
 //!
 //! **Invariant:** this crate decides nothing about turns; it keeps what it is given, in order,
 //! exactly once, and says so only when it is true.
 //!
 //! A data directory holds `lock`, `replica` (who this installation is), `pepper` (the secret of the
 //! keys), `spool/`, `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes)
-//! and, after damage, `quarantine/`.
+//! and, after damage, `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the
+//! directory then has `database` (which one), `drained` (how far it has come) and `cache.db` (keys
+//! and people as they last were) instead.
 
 mod archive;
+mod backing;
 mod db;
 mod drain;
 mod durable;
@@ -18,6 +21,7 @@ mod ledger;
 mod lock;
 mod options;
 mod people;
+mod postgres;
 mod replica;
 mod spool;
 mod store;
@@ -27,6 +31,7 @@ pub use inspect::{CannotCheck, Inspection, inspect};
 pub use keys::{KeyBook, KeyText, KeyUse, NewKey, Pepper};
 pub use options::{Stamp, StoreOptions};
 pub use people::{PeopleBook, PersonRecord};
+pub use postgres::{DatabaseUrl, inspect_database};
 pub use replica::Identity;
 pub use spool::{Disk, FileDisk, SegmentSink, SpoolStats};
 pub use store::Store;

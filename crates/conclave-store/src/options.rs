@@ -3,6 +3,7 @@
 //! **Invariant:** the defaults are right for production; everything else is there for tests and
 //! unusual machines.
 
+use crate::postgres::DatabaseUrl;
 use crate::spool::{Disk, FileDisk};
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
@@ -52,6 +53,8 @@ impl Stamps {
 pub struct StoreOptions {
     /// The data directory; made if it is not there.
     pub dir: PathBuf,
+    /// The PostgreSQL database behind the spool; SQLite in the data directory if absent.
+    pub database: Option<DatabaseUrl>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -82,6 +85,7 @@ impl StoreOptions {
     pub fn new(dir: impl Into<PathBuf>, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
         Self {
             dir: dir.into(),
+            database: None,
             clock,
             entropy,
             stamp: Stamp::default(),

@@ -2,13 +2,13 @@
 //!
 //! **Invariant:** a password is never stored or logged; only the slow hash of it comes here.
 
-use crate::db::{OPS, open_writer};
-use crate::durable::make_dir;
 use crate::error::StoreError;
+use crate::keys::{BookTables, Pepper, open_tables};
+use crate::postgres::DatabaseUrl;
 use conclave_core::TenantId;
 use conclave_engine::KeyRole;
-use rusqlite::{Connection, Row, params};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A person who may sign in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,21 +26,31 @@ pub struct PersonRecord {
 }
 
 /// Enters and lists people; any process may, while a server runs.
-#[derive(Debug)]
 pub struct PeopleBook {
-    conn: Connection,
-    path: PathBuf,
+    tables: Mutex<Box<dyn BookTables>>,
+}
+
+impl std::fmt::Debug for PeopleBook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PeopleBook").finish_non_exhaustive()
+    }
 }
 
 impl PeopleBook {
-    /// Opens the book of a data directory.
+    /// Opens the book of a data directory, or of the database it belongs to.
     ///
     /// # Errors
-    /// When the database cannot be opened.
-    pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        make_dir(dir)?;
-        let path = dir.join("ops.db");
-        Ok(Self { conn: open_writer(&path, OPS)?, path })
+    /// When the database cannot be opened, or has another pepper.
+    pub fn open(
+        dir: &Path,
+        database: Option<&DatabaseUrl>,
+        pepper: &Pepper,
+    ) -> Result<Self, StoreError> {
+        Ok(Self::over(open_tables(dir, database, pepper)?))
+    }
+
+    pub(crate) fn over(tables: Box<dyn BookTables>) -> Self {
+        Self { tables: Mutex::new(tables) }
     }
 
     /// Enters a person, or gives a known one a new password and role.
@@ -48,18 +58,15 @@ impl PeopleBook {
     /// # Errors
     /// When the database refuses.
     pub fn put(&self, person: &PersonRecord) -> Result<(), StoreError> {
-        let sql = "INSERT INTO person (name, tenant, role, password_hash, created_ms)
-                   VALUES (?1, ?2, ?3, ?4, ?5)
-                   ON CONFLICT (name) DO UPDATE SET tenant = ?2, role = ?3, password_hash = ?4";
-        let values = params![
-            person.name,
-            person.tenant.as_str(),
-            person.role.as_str(),
-            person.password_hash,
-            person.created_ms.cast_signed(),
-        ];
-        self.conn.execute(sql, values).map_err(StoreError::database(&self.path))?;
-        Ok(())
+        self.lock().put_person(person, false).map(|_| ())
+    }
+
+    /// Enters a person if there is nobody yet; says whether it did.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub fn put_first(&self, person: &PersonRecord) -> Result<bool, StoreError> {
+        self.lock().put_person(person, true)
     }
 
     /// Everyone, by name.
@@ -67,26 +74,27 @@ impl PeopleBook {
     /// # Errors
     /// When the database refuses.
     pub fn list(&self) -> Result<Vec<PersonRecord>, StoreError> {
-        let read = || {
-            let sql = "SELECT name, tenant, role, password_hash, created_ms FROM person ORDER BY 1";
-            let mut rows = self.conn.prepare_cached(sql)?;
-            let people = rows.query_map([], person_row)?;
-            people.filter_map(Result::transpose).collect::<rusqlite::Result<Vec<_>>>()
-        };
-        read().map_err(StoreError::database(&self.path))
+        self.lock().people()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Box<dyn BookTables>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A row that makes no sense lets nobody in and stops nobody else.
-fn person_row(row: &Row<'_>) -> rusqlite::Result<Option<PersonRecord>> {
-    let (tenant, role): (String, String) = (row.get(1)?, row.get(2)?);
+pub(crate) fn person(
+    name: String,
+    tenant: String,
+    role: String,
+    password_hash: String,
+    created_ms: i64,
+) -> Option<PersonRecord> {
     let (Ok(tenant), Some(role)) = (TenantId::new(tenant), KeyRole::parse(&role)) else {
         tracing::warn!("a person with an unknown role or an invalid tenant is ignored");
-        return Ok(None);
+        return None;
     };
-    let created_ms = row.get::<_, i64>(4)?.cast_unsigned();
-    let (name, password_hash) = (row.get(0)?, row.get(3)?);
-    Ok(Some(PersonRecord { name, tenant, role, password_hash, created_ms }))
+    Some(PersonRecord { name, tenant, role, password_hash, created_ms: created_ms.cast_unsigned() })
 }
 
 #[cfg(test)]
@@ -96,7 +104,8 @@ mod tests {
     #[test]
     fn people_are_entered_once_and_changed_after() {
         let dir = tempfile::tempdir().unwrap();
-        let book = PeopleBook::open(dir.path()).unwrap();
+        let open = || PeopleBook::over(Box::new(crate::keys::SqliteBooks::open(dir.path()).unwrap()));
+        let book = open();
         assert_eq!(book.list().unwrap(), []);
         let mut person = PersonRecord {
             name: "owner".into(),
@@ -108,6 +117,8 @@ mod tests {
         book.put(&person).unwrap();
         person.password_hash = "hash-2".into();
         book.put(&person).unwrap();
-        assert_eq!(PeopleBook::open(dir.path()).unwrap().list().unwrap(), [person]);
+        let other = PersonRecord { name: "second".into(), ..person.clone() };
+        assert!(!book.put_first(&other).unwrap(), "somebody is there already");
+        assert_eq!(open().list().unwrap(), [person]);
     }
 }

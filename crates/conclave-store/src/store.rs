@@ -3,23 +3,24 @@
 //! **Invariant:** whoever holds a part of the store may go on holding it after the store was
 //! closed: what is appended then is refused, what was appended before can still be read.
 
-use crate::archive::SqliteArchive;
-use crate::db::open_reader;
-use crate::drain::{Drainer, DrainerParts, Log};
+use crate::archive::ReadSide;
+use crate::backing::{Backing, ChangeLookup};
+use crate::drain::{Drainer, DrainerParts, LogDatabase, LogSource, Mark};
 use crate::durable::make_dir;
 use crate::error::StoreError;
-use crate::keys::{BookRing, KeyBook, Outbox, OutboxSink, Pepper};
+use crate::keys::{BookRing, KeyBook, Outbox, OutboxSink};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
 use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreOptions};
+use crate::people::{PeopleBook, PersonRecord};
+use crate::postgres::Heart;
 use crate::replica::Identity;
 use crate::spool::{
     Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
 use conclave_engine::{Archive, KeyRing, Ledger};
 use conclave_ledger::{Body, Draft, Kind, Value};
-use rusqlite::OptionalExtension;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -29,15 +30,20 @@ const KEEPER_TICK: Duration = Duration::from_secs(1);
 /// After how many ticks the last uses of keys are written down.
 const USES_TICKS: u32 = 60;
 
+/// After how many ticks the lease of a replica is renewed.
+const BEAT_TICKS: u32 = 3;
+
 /// How long closing waits for the database; what it does not take stays in the spool.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The ledger, the archive and the keys of one data directory.
 pub struct Store {
     ledger: Arc<SpoolLedger>,
-    archive: Arc<SqliteArchive>,
+    archive: Arc<dyn ReadSide>,
     ring: Arc<BookRing>,
     book: Arc<KeyBook>,
+    people: Arc<PeopleBook>,
+    people_known: Option<Vec<PersonRecord>>,
     stamps: Arc<Stamps>,
     notes: Arc<Notes>,
     keeper: Arc<Keeper>,
@@ -64,23 +70,10 @@ impl Store {
         let lock = DirLock::take(&options.dir)?;
         let (dir, spool) = (options.dir.as_path(), options.dir.join("spool"));
         make_dir(&spool)?;
-        let log = Log::open(&dir.join("ledger.db"))?;
-        let known = log.state.taken.keys().next_back().copied();
-        let identity = Identity::load(dir, known, &*options.entropy)?;
-        let recovered = recover(&spool, &dir.join("quarantine"), identity)?;
+        let backing = Backing::open(&options)?;
+        let recovered = recover(&spool, &dir.join("quarantine"), backing.identity)?;
         report_recovery(&recovered);
-        let pepper = Pepper::load(dir, &*options.entropy)?;
-        let book = Arc::new(KeyBook::open(dir, pepper.clone())?);
-        let ring = Arc::new(BookRing::open(dir, pepper, Arc::clone(&options.clock))?);
-        let outbox = Outbox::open(dir)?;
-        let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
-        let new_epoch = known.filter(|known| known.epoch != identity.epoch);
-        let last = new_epoch.map(|known| (known, log.state.taken.get(&known).copied()));
-        let core = Core::start(options, identity, log, recovered)?;
-        if let Some((known, last_n)) = last {
-            core.declare_epoch(identity, known, last_n.unwrap_or(0));
-        }
-        core.into_store((ring, book, outbox), identity, is_new, lock)
+        Self::start(options, backing, recovered, lock)
     }
 
     /// Where entries are written.
@@ -92,7 +85,8 @@ impl Store {
     /// Where entries are read.
     #[must_use]
     pub fn archive(&self) -> Arc<dyn Archive> {
-        Arc::clone(&self.archive) as _
+        let archive: Arc<dyn ReadSide> = Arc::clone(&self.archive);
+        archive
     }
 
     /// Which keys open what.
@@ -105,6 +99,23 @@ impl Store {
     #[must_use]
     pub fn key_book(&self) -> Arc<KeyBook> {
         Arc::clone(&self.book)
+    }
+
+    /// Where people who may sign in are entered.
+    #[must_use]
+    pub fn people_book(&self) -> Arc<PeopleBook> {
+        Arc::clone(&self.people)
+    }
+
+    /// Everyone who may sign in; as they were at the last contact, if the database is away.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub fn people(&self) -> Result<Vec<PersonRecord>, StoreError> {
+        match (self.people.list(), &self.people_known) {
+            (Err(StoreError::Unreachable { .. }), Some(known)) => Ok(known.clone()),
+            (listed, _) => listed,
+        }
     }
 
     /// Who this installation is in the log.
@@ -167,6 +178,9 @@ impl Store {
         if let Some(Err(error)) = first.is_some().then(|| self.ring.write_uses()) {
             tracing::warn!(%error, "the last uses of keys could not be written");
         }
+        if first.is_some() {
+            self.keeper.lease(Heart::stop);
+        }
     }
 }
 
@@ -189,13 +203,66 @@ fn report_recovery(recovered: &Recovered) {
     }
 }
 
-/// Spool, drainer and archive, running.
+impl Store {
+    fn start(
+        options: StoreOptions,
+        backing: Backing,
+        recovered: Recovered,
+        lock: DirLock,
+    ) -> Result<Self, StoreError> {
+        let Backing { identity, source, log, mark, mark_path, archive, .. } = backing;
+        let reading = (options.readers, options.read_patience);
+        let is_new = backing.begins && recovered.segments.is_empty();
+        let core = Core::start(options, identity, recovered, (source, log, mark, mark_path))?;
+        let Core { ledger, stamps, .. } = &core;
+        if let Some((known, last_n)) = backing.earlier {
+            core.declare_epoch(identity, known, last_n);
+        }
+        let archive = archive(Arc::clone(&ledger.intake), Arc::clone(&ledger.progress), reading);
+        let notes = Arc::new(Notes {
+            outbox: Mutex::new(backing.outbox),
+            ledger: Arc::clone(ledger),
+            stamps: Arc::clone(stamps),
+            changes: backing.changes,
+            patience: reading.1,
+        });
+        let keeper = Arc::new(Keeper::new(backing.heart));
+        let ring = Arc::new(backing.ring);
+        let thread = {
+            let (keeper, ring, notes) = (keeper.clone(), ring.clone(), notes.clone());
+            spawn("key-keeper", move || keeper.run(&ring, &notes)).inspect_err(|_| {
+                ledger.intake.close();
+            })?
+        };
+        Ok(Self {
+            ledger: core.ledger,
+            archive,
+            ring,
+            book: Arc::new(backing.book),
+            people: Arc::new(backing.people),
+            people_known: backing.people_known,
+            stamps: core.stamps,
+            notes,
+            keeper,
+            identity,
+            is_new,
+            running: Mutex::new(Running {
+                keeper: Some(thread),
+                writer: Some(core.writer),
+                drainer: Some(core.drainer),
+                lock: Some(lock),
+            }),
+        })
+    }
+}
+
+/// The log behind the spool: where it is, it itself, and how far it is known to have come.
+type LogEnd = (Box<dyn LogSource>, Option<Box<dyn LogDatabase>>, Mark, Option<PathBuf>);
+
+/// Spool and drainer, running.
 struct Core {
     ledger: Arc<SpoolLedger>,
-    archive: Arc<SqliteArchive>,
     stamps: Arc<Stamps>,
-    database: PathBuf,
-    patience: Duration,
     writer: JoinHandle<()>,
     drainer: JoinHandle<()>,
 }
@@ -204,16 +271,15 @@ impl Core {
     fn start(
         options: StoreOptions,
         identity: Identity,
-        log: Log,
         recovered: Recovered,
+        (source, log, mark, mark_path): LogEnd,
     ) -> Result<Self, StoreError> {
-        let (database, spool) = (options.dir.join("ledger.db"), options.dir.join("spool"));
+        let spool = options.dir.join("spool");
         let stamps = Arc::new(Stamps::new(options.stamp));
         let intake = Arc::new(Intake::new(options.queue_bytes));
-        let taken = log.state.taken.get(&identity).copied().unwrap_or(0);
         let first_live_segment = recovered.next_index;
-        let last_n = recovered.last_n.max(taken);
-        let last_ts_ms = recovered.last_ts_ms.max(log.state.ts_ms);
+        let last_n = recovered.last_n.max(mark.n);
+        let last_ts_ms = recovered.last_ts_ms.max(mark.ts_ms);
         let progress = Arc::new(Progress::new(recovered.segments));
         let mut seed = [0; 8];
         options.entropy.fill(&mut seed);
@@ -233,39 +299,24 @@ impl Core {
             last_ts_ms,
         });
         let writer = writer.map_err(StoreError::file("prepare the spool in", &spool))?;
-        let drainer = Drainer::new(
-            DrainerParts {
-                database: database.clone(),
-                quarantine: options.dir.join("quarantine"),
-                intake: Arc::clone(&intake),
-                progress: Arc::clone(&progress),
-                stamps: Arc::clone(&stamps),
-                identity,
-                first_live_segment,
-                linger: options.drain_linger,
-                entries_max: options.drain_entries_max.max(1),
-            },
-            log,
-        );
-        let reading = (options.readers, options.read_patience);
-        let archive = SqliteArchive::new(
-            database.clone(),
-            Arc::clone(&intake),
-            Arc::clone(&progress),
-            reading,
-        );
+        let parts = DrainerParts {
+            source,
+            quarantine: options.dir.join("quarantine"),
+            mark: mark_path,
+            intake: Arc::clone(&intake),
+            progress: Arc::clone(&progress),
+            stamps: Arc::clone(&stamps),
+            identity,
+            first_live_segment,
+            linger: options.drain_linger,
+            entries_max: options.drain_entries_max.max(1),
+        };
+        let drainer = Drainer::new(parts, log, mark);
         let writer = spawn("spool-writer", move || writer.run())?;
         // A writer without a drainer must not go on for ever.
         let drainer = spawn("drainer", move || drainer.run()).inspect_err(|_| intake.close())?;
-        Ok(Self {
-            writer,
-            drainer,
-            ledger: Arc::new(SpoolLedger { intake, progress }),
-            archive: Arc::new(archive),
-            stamps,
-            database,
-            patience: options.read_patience,
-        })
+        let ledger = Arc::new(SpoolLedger { intake, progress });
+        Ok(Self { writer, drainer, ledger, stamps })
     }
 
     /// Says that numbering begins anew, and up to where the old one is known.
@@ -278,42 +329,6 @@ impl Core {
         let kind = Kind::Other("replica.epoch".to_owned());
         let draft = Draft { public, ..self.stamps.draft(kind) };
         self.ledger.append_soon(draft, Body::empty());
-    }
-
-    fn into_store(
-        self,
-        (ring, book, outbox): (Arc<BookRing>, Arc<KeyBook>, Outbox),
-        identity: Identity,
-        is_new: bool,
-        lock: DirLock,
-    ) -> Result<Store, StoreError> {
-        let keeper = Arc::new(Keeper::default());
-        let notes = Arc::new(Notes {
-            outbox: Mutex::new(outbox),
-            ledger: Arc::clone(&self.ledger),
-            stamps: Arc::clone(&self.stamps),
-            database: self.database,
-            patience: self.patience,
-        });
-        let (writer, drainer) = (Some(self.writer), Some(self.drainer));
-        let running = Mutex::new(Running { keeper: None, writer, drainer, lock: Some(lock) });
-        let store = Store {
-            ledger: self.ledger,
-            archive: self.archive,
-            stamps: self.stamps,
-            ring,
-            book,
-            notes,
-            keeper,
-            identity,
-            is_new,
-            running,
-        };
-        let (keeper, ring) = (Arc::clone(&store.keeper), Arc::clone(&store.ring));
-        let notes = Arc::clone(&store.notes);
-        let thread = spawn("key-keeper", move || keeper.run(&ring, &notes))?;
-        store.running.lock().unwrap_or_else(PoisonError::into_inner).keeper = Some(thread);
-        Ok(store)
     }
 }
 
@@ -330,14 +345,13 @@ struct Notes {
     outbox: Mutex<Outbox>,
     ledger: Arc<SpoolLedger>,
     stamps: Arc<Stamps>,
-    database: PathBuf,
+    changes: ChangeLookup,
     patience: Duration,
 }
 
 impl Notes {
     fn pump(&self) -> Result<usize, String> {
-        let mut outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
-        outbox.pump(self).map_err(|error| error.to_string())
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner).pump(self)
     }
 }
 
@@ -345,7 +359,7 @@ impl OutboxSink for Notes {
     fn has(&self, id: [u8; 16]) -> Result<bool, String> {
         let pushed = self.ledger.intake.hurry();
         self.ledger.progress.wait_drained(pushed, self.patience)?;
-        has_change(&self.database, id).map_err(|error| error.to_string())
+        (self.changes)(id)
     }
 
     fn append(&self, kind: Kind, tenant: u64, public: Value) -> Result<(), String> {
@@ -356,20 +370,26 @@ impl OutboxSink for Notes {
     }
 }
 
-fn has_change(database: &Path, id: [u8; 16]) -> rusqlite::Result<bool> {
-    let sql = "SELECT 1 FROM log_change WHERE id = ?1";
-    let found = open_reader(database)?.query_row(sql, [id], |_| Ok(())).optional()?;
-    Ok(found.is_some())
-}
-
 /// Looks after keys and notes once a second.
-#[derive(Default)]
 struct Keeper {
     stopped: Mutex<bool>,
     wake: Condvar,
+    heart: Mutex<Option<Heart>>,
 }
 
 impl Keeper {
+    fn new(heart: Option<Heart>) -> Self {
+        Self { stopped: Mutex::new(false), wake: Condvar::new(), heart: Mutex::new(heart) }
+    }
+
+    /// Does something with the lease, where there is one.
+    fn lease(&self, act: impl FnOnce(&mut Heart) -> Result<(), StoreError>) {
+        let mut heart = self.heart.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Err(error)) = heart.as_mut().map(act) {
+            tracing::warn!(%error, "the lease of this replica could not be looked after");
+        }
+    }
+
     fn stop(&self) {
         *self.lock() = true;
         self.wake.notify_all();
@@ -395,6 +415,9 @@ impl Keeper {
                 return;
             }
             ticks = ticks.wrapping_add(1);
+            if ticks.is_multiple_of(BEAT_TICKS) {
+                self.lease(Heart::beat);
+            }
             let kept = if ticks.is_multiple_of(USES_TICKS) { ring.write_uses() } else { Ok(()) };
             if let Err(error) = kept.and_then(|()| ring.refresh()) {
                 tracing::warn!(%error, "the API keys could not be looked after");

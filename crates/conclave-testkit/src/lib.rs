@@ -6,6 +6,7 @@
 //! **Invariant:** nothing here depends on a Conclave crate, so every crate can test with it.
 
 mod behaviour;
+mod cluster;
 mod completion;
 mod gzip_bomb;
 mod mock_model;
@@ -14,6 +15,7 @@ mod response;
 mod socket;
 
 pub use behaviour::{Behaviour, Script};
+pub use cluster::{Cluster, NoCluster};
 pub use completion::{TOOL_CALL_ID, completion, completion_sse};
 pub use mock_model::{MockModel, SEEN_MAX};
 pub use request::{Seen, last_user_message};

@@ -235,7 +235,7 @@ impl<'tx> Inserter<'tx> {
 }
 
 /// Whether an entry is itself the statement about the numbers before it.
-fn states(leaf: &Leaf, id: EntryId, missing: &std::ops::Range<u64>) -> bool {
+pub(crate) fn states(leaf: &Leaf, id: EntryId, missing: &std::ops::Range<u64>) -> bool {
     leaf.draft.kind == Kind::CoverageGap
         && Gap::from_public(&leaf.draft.public)
             .is_some_and(|gap| gap.covers(id.replica, id.epoch, missing.start, missing.end - 1))

@@ -9,10 +9,12 @@
 mod columns;
 mod log;
 mod schema;
+mod sqlite_log;
 
 pub(crate) use columns::{DecisionColumns, DeliveryColumns};
-pub(crate) use log::{Inserter, LogState, load_state, open_deliveries};
+pub(crate) use log::{Hole, LogState, states};
 pub(crate) use schema::{LEDGER, OPS};
+pub(crate) use sqlite_log::{SqliteLog, SqliteSource};
 
 use crate::durable::private;
 use crate::error::StoreError;

@@ -6,21 +6,23 @@
 //! **Invariant:** a number that turns out to be missing is stated durably before the entries behind
 //! it become part of the log.
 
+mod database;
+mod mark;
 mod reader;
 
-use crate::db::{self, Inserter, LogState};
-use crate::error::StoreError;
+pub(crate) use database::{DrainError, LogDatabase, LogSource, Supply, TakeEntry, Taken};
+pub(crate) use mark::Mark;
+
+use crate::db::Hole;
 use crate::options::Stamps;
 use crate::replica::Identity;
 use crate::spool::{Intake, Job, Position, Progress, SegmentName, SegmentState};
 use conclave_engine::AppendError;
 use conclave_ledger::{Body, Draft, Gap, Kind, Leaf, Value};
 use reader::{BatchLimit, SpoolReader};
-use rusqlite::{Connection, TransactionBehavior};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use thiserror::Error;
 
 /// A batch ends when it has grown to this.
 const BATCH_BYTES: usize = 16 << 20;
@@ -31,8 +33,10 @@ const PAUSES_MS: [u64; 5] = [50, 200, 1_000, 3_000, 10_000];
 
 /// What a drainer is made of.
 pub(crate) struct DrainerParts {
-    pub(crate) database: PathBuf,
+    pub(crate) source: Box<dyn LogSource>,
     pub(crate) quarantine: PathBuf,
+    /// Where to note how far the database has come, if that cannot be asked at every start.
+    pub(crate) mark: Option<PathBuf>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stamps: Arc<Stamps>,
@@ -43,61 +47,35 @@ pub(crate) struct DrainerParts {
     pub(crate) entries_max: usize,
 }
 
-/// The database and what it holds.
-pub(crate) struct Log {
-    pub(crate) conn: Connection,
-    pub(crate) state: LogState,
-}
-
-impl Log {
-    /// Opens the ledger's database and checks that its head fits.
-    ///
-    /// # Errors
-    /// When it cannot be opened or does not fit together.
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        let conn = db::open_writer(path, db::LEDGER)?;
-        let state = db::load_state(&conn).map_err(StoreError::database(path))?;
-        let advice = "; run `conclave ledger verify` and restore it from a backup";
-        let state = state.map_err(|what| StoreError::damaged(path, what + advice))?;
-        Ok(Self { conn, state })
-    }
-}
-
-#[derive(Debug, Error)]
-enum DrainError {
-    #[error(transparent)]
-    Open(#[from] StoreError),
-    #[error(transparent)]
-    Database(#[from] rusqlite::Error),
-    #[error("cannot read the spool: {0}")]
-    Spool(#[from] std::io::Error),
-    #[error(transparent)]
-    Append(#[from] AppendError),
-    #[error("the database went back from {from} to {to} entries; restore the newer one")]
-    WentBack { from: u64, to: u64 },
-}
-
 /// Moves entries into the database.
 pub(crate) struct Drainer {
     parts: DrainerParts,
-    log: Option<Log>,
+    log: Option<Box<dyn LogDatabase>>,
     reader: SpoolReader,
     committed: Position,
     entries: u64,
+    /// The last entry of this identity that the database has.
+    last: Mark,
     failures: usize,
     recovered: bool,
     settled_deliveries: i64,
 }
 
 impl Drainer {
-    pub(crate) fn new(parts: DrainerParts, log: Log) -> Self {
+    /// Goes on from what is known of the database; `log` is absent if it cannot be reached now.
+    pub(crate) fn new(
+        parts: DrainerParts,
+        log: Option<Box<dyn LogDatabase>>,
+        last: Mark,
+    ) -> Self {
         let reader = SpoolReader::new(parts.quarantine.clone());
         Self {
             parts,
             reader,
             committed: Position::default(),
-            entries: log.state.range.size(),
-            log: Some(log),
+            entries: last.size,
+            last,
+            log,
             failures: 0,
             recovered: false,
             settled_deliveries: -1,
@@ -149,11 +127,23 @@ impl Drainer {
             self.log = None;
             self.reader.rewind(self.committed);
         }
-        let (read, inserted) = outcome?;
+        let Taken { read, inserted, size } = outcome?;
+        self.entries = size;
+        self.last.size = size;
         self.committed = self.reader.position();
-        self.parts.progress.finished(self.committed).iter().for_each(remove_segment);
+        self.put_away()?;
         self.parts.progress.drain(self.committed, inserted);
         Ok(read >= limit.entries || self.is_behind(segments))
+    }
+
+    /// Removes the segments that nobody needs any more, after noting what was in them.
+    fn put_away(&self) -> Result<(), DrainError> {
+        let finished = self.parts.progress.finished(self.committed);
+        if let (Some(path), false) = (&self.parts.mark, finished.is_empty()) {
+            self.last.write(path)?;
+        }
+        finished.iter().for_each(remove_segment);
+        Ok(())
     }
 
     fn is_behind(&self, segments: &[SegmentState]) -> bool {
@@ -167,22 +157,16 @@ impl Drainer {
         &mut self,
         segments: &[SegmentState],
         limit: BatchLimit,
-    ) -> Result<(usize, u64), DrainError> {
+    ) -> Result<Taken, DrainError> {
         self.ensure_open()?;
-        let Some(log) = &mut self.log else { return Ok((0, 0)) };
-        let tx = log.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut inserter = Inserter::new(&tx, log.state.clone())?;
-        let read = self.reader.read::<DrainError>(segments, limit, |frame| {
-            Ok(inserter.insert(frame.id, frame.leaf, frame.body)?)
-        })?;
-        for (identity, from, to) in inserter.holes().to_vec() {
-            self.parts.state_gap(identity, from, to)?;
-        }
-        let (state, inserted) = inserter.finish()?;
-        tx.commit()?;
-        self.entries = state.range.size();
-        log.state = state;
-        Ok((read, inserted))
+        let Some(log) = &mut self.log else {
+            return Ok(Taken { read: 0, inserted: 0, size: self.entries });
+        };
+        let (parts, reader, last) = (&self.parts, &mut self.reader, self.last);
+        let mut feed = SpoolFeed { parts, reader, segments, limit, last };
+        let taken = log.append(&mut feed)?;
+        self.last = feed.last;
+        Ok(taken)
     }
 
     /// Opens the database again after a failure.
@@ -190,8 +174,8 @@ impl Drainer {
         if self.log.is_some() {
             return Ok(());
         }
-        let log = Log::open(&self.parts.database)?;
-        let to = log.state.range.size();
+        let log = self.parts.source.open()?;
+        let to = log.size();
         if to < self.entries {
             return Err(DrainError::WentBack { from: self.entries, to });
         }
@@ -204,8 +188,8 @@ impl Drainer {
     fn finish_deliveries(&mut self) -> Result<(), DrainError> {
         loop {
             self.ensure_open()?;
-            let Some(log) = &self.log else { return Ok(()) };
-            let open = db::open_deliveries(&log.conn, self.settled_deliveries, DELIVERY_PAGE)?;
+            let Some(log) = &mut self.log else { return Ok(()) };
+            let open = log.open_deliveries(self.settled_deliveries, DELIVERY_PAGE)?;
             let Some((last, _)) = open.last() else { return Ok(()) };
             let last = *last;
             let drafts = open.iter().filter_map(|(_, leaf)| self.parts.unknown_delivery(leaf));
@@ -232,6 +216,32 @@ impl Drainer {
         let pause = PAUSES_MS.get(self.failures).or(PAUSES_MS.last()).copied().unwrap_or(1_000);
         self.failures += 1;
         self.parts.progress.wait_after_failure(Duration::from_millis(pause));
+    }
+}
+
+/// The frames of one batch, from the spool.
+struct SpoolFeed<'a> {
+    parts: &'a DrainerParts,
+    reader: &'a mut SpoolReader,
+    segments: &'a [SegmentState],
+    limit: BatchLimit,
+    last: Mark,
+}
+
+impl Supply for SpoolFeed<'_> {
+    fn hand_over(&mut self, take: &mut TakeEntry<'_>) -> Result<usize, DrainError> {
+        let (last, own) = (&mut self.last, self.parts.identity);
+        self.reader.read(self.segments, self.limit, |frame| {
+            if (Identity { replica: frame.id.replica, epoch: frame.id.epoch }) == own {
+                last.n = last.n.max(frame.id.n);
+            }
+            last.ts_ms = last.ts_ms.max(frame.ts_ms);
+            take(frame.id, frame.leaf, frame.body)
+        })
+    }
+
+    fn state_gap(&mut self, (identity, from, to): Hole) -> Result<(), DrainError> {
+        Ok(self.parts.state_gap(identity, from, to)?)
     }
 }
 

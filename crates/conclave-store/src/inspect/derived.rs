@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
 
 /// The largest numbers of each identity.
-pub(super) type Taken = BTreeMap<Identity, u64>;
+pub(crate) type Taken = BTreeMap<Identity, u64>;
 
 /// Follows the log and looks up what was derived from each entry.
 pub(super) struct Derived<'a> {

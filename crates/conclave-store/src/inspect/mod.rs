@@ -9,6 +9,9 @@ mod derived;
 mod log;
 mod pending;
 
+pub(crate) use derived::Taken;
+pub(crate) use pending::{HeldSegment, feed_pending, hold_segments};
+
 use crate::db::{LEDGER, open_reader, user_version};
 use conclave_ledger::{Auditor, ExtraCheck, Report};
 use derived::Derived;
@@ -68,7 +71,7 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
         return Err(CannotCheck(format!("there is no ledger in {}", dir.display())));
     }
     // Opened before the database is read: what is drained meanwhile is then seen here or there.
-    let segments = pending::hold_segments(&dir.join("spool"))?;
+    let segments = hold_segments(&dir.join("spool"))?;
     let conn = match open(&database) {
         Ok(conn) => conn,
         Err(Trouble::Cannot(cannot)) => return Err(cannot),
@@ -99,7 +102,7 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
     for problem in derived.borrow().findings(head.as_ref()) {
         auditor.note(end, None, problem);
     }
-    pending::feed_pending(segments, &taken, &mut auditor)?;
+    feed_pending(segments, &taken, &mut auditor)?;
     Ok(auditor.finish(head.as_ref().map(|head| &head.head)))
 }
 

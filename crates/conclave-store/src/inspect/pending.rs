@@ -13,13 +13,13 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// A segment that stays readable although a server may remove it.
-pub(super) struct HeldSegment {
+pub(crate) struct HeldSegment {
     name: SegmentName,
     file: File,
 }
 
 /// Opens all segments of the spool.
-pub(super) fn hold_segments(spool: &Path) -> Result<Vec<HeldSegment>, CannotCheck> {
+pub(crate) fn hold_segments(spool: &Path) -> Result<Vec<HeldSegment>, CannotCheck> {
     let names = list_segments(spool).map_err(|error| cannot(&error))?;
     let mut held = Vec::new();
     for name in names {
@@ -52,7 +52,7 @@ fn cannot(error: &io::Error) -> CannotCheck {
 }
 
 /// Feeds the entries that the log does not hold yet.
-pub(super) fn feed_pending(
+pub(crate) fn feed_pending(
     segments: Vec<HeldSegment>,
     taken: &Taken,
     auditor: &mut Auditor<'_>,

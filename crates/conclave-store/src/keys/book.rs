@@ -1,18 +1,18 @@
-//! The book of keys, in the operational database.
+//! The book of keys, and what it needs of a database.
 //!
 //! **Invariant:** a change of a key and the note that becomes its ledger entry are written in one
 //! transaction, by whichever process makes the change; the serving process turns notes into
 //! entries.
 
+use super::sqlite::SqliteBooks;
 use super::text::{KeyText, Pepper};
-use crate::db::{OPS, open_writer};
-use crate::durable::make_dir;
 use crate::error::StoreError;
+use crate::people::PersonRecord;
+use crate::postgres::DatabaseUrl;
 use conclave_core::{KeyId, TenantId};
 use conclave_engine::{Entropy, KeyRecord, KeyRole};
 use conclave_ledger::{Kind, Value, cbor, tenant_number};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a new key shall be.
@@ -39,24 +39,79 @@ pub struct KeyUse {
     pub last_used_ms: Option<u64>,
 }
 
+/// What the books need of a database; each change is one transaction.
+pub(crate) trait BookTables: Send {
+    /// Enters a key and leaves its note; `only_first` does nothing if there are keys already. Says
+    /// whether it did.
+    ///
+    /// # Errors
+    /// When the id or the digest is there already, or the database refuses.
+    fn enter_key(
+        &mut self,
+        record: &KeyRecord,
+        digest: &[u8; 32],
+        note: &Note,
+        only_first: bool,
+    ) -> Result<bool, StoreError>;
+
+    /// All keys with their digests, oldest first.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn keys(&mut self) -> Result<Vec<([u8; 32], KeyUse)>, StoreError>;
+
+    /// Withdraws a key and leaves its note, unless it is withdrawn already; absent if there is none.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn revoke_key(
+        &mut self,
+        id: &str,
+        now_ms: u64,
+        note: &dyn Fn(&KeyRecord) -> Note,
+    ) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// Enters a person or changes a known one; `only_first` does nothing if there are people
+    /// already. Says whether it did.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn put_person(&mut self, person: &PersonRecord, only_first: bool) -> Result<bool, StoreError>;
+
+    /// Everyone, by name.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn people(&mut self) -> Result<Vec<PersonRecord>, StoreError>;
+}
+
 /// Makes, lists and withdraws keys; any process may, while a server runs.
-#[derive(Debug)]
 pub struct KeyBook {
-    conn: Mutex<Connection>,
+    tables: Mutex<Box<dyn BookTables>>,
     pepper: Pepper,
-    path: PathBuf,
+}
+
+impl std::fmt::Debug for KeyBook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyBook").finish_non_exhaustive()
+    }
 }
 
 impl KeyBook {
-    /// Opens the book of a data directory.
+    /// Opens the book of a data directory, or of the database it belongs to.
     ///
     /// # Errors
-    /// When the database cannot be opened.
-    pub fn open(dir: &Path, pepper: Pepper) -> Result<Self, StoreError> {
-        make_dir(dir)?;
-        let path = dir.join("ops.db");
-        let conn = Mutex::new(open_writer(&path, OPS)?);
-        Ok(Self { conn, pepper, path })
+    /// When the database cannot be opened, or has another pepper.
+    pub fn open(
+        dir: &Path,
+        database: Option<&DatabaseUrl>,
+        pepper: Pepper,
+    ) -> Result<Self, StoreError> {
+        Ok(Self::over(open_tables(dir, database, &pepper)?, pepper))
+    }
+
+    pub(crate) fn over(tables: Box<dyn BookTables>, pepper: Pepper) -> Self {
+        Self { tables: Mutex::new(tables), pepper }
     }
 
     /// The keyed hash of a key.
@@ -75,14 +130,27 @@ impl KeyBook {
         now_ms: u64,
         entropy: &dyn Entropy,
     ) -> Result<(KeyRecord, KeyText), StoreError> {
-        let text = KeyText::draw(&new.environment, entropy)?;
-        let id = KeyId::new(text.id()).map_err(|error| StoreError::Key(error.to_string()))?;
-        let NewKey { tenant, role, label, expires_ms, .. } = new;
-        let created_ms = now_ms;
-        let record =
-            KeyRecord { id, tenant, role, label, created_ms, expires_ms, revoked_ms: None };
+        let (record, text) = draw(new, now_ms, entropy)?;
         self.create(&record, &self.digest(text.reveal()), entropy)?;
         Ok((record, text))
+    }
+
+    /// Draws a key and enters it if there is no other: of several processes that begin at once, one
+    /// makes the first key.
+    ///
+    /// # Errors
+    /// When the environment is no word or the database refuses.
+    pub fn issue_first(
+        &self,
+        new: NewKey,
+        now_ms: u64,
+        entropy: &dyn Entropy,
+    ) -> Result<Option<(KeyRecord, KeyText)>, StoreError> {
+        let (record, text) = draw(new, now_ms, entropy)?;
+        let digest = self.digest(text.reveal());
+        let note = Note::of_key("created", &record, now_ms, entropy);
+        let made = self.lock().enter_key(&record, &digest, &note, true)?;
+        Ok(made.then_some((record, text)))
     }
 
     /// Enters a key by the digest of its text.
@@ -95,24 +163,8 @@ impl KeyBook {
         digest: &[u8; 32],
         entropy: &dyn Entropy,
     ) -> Result<(), StoreError> {
-        let sql = "INSERT INTO api_key (id, digest, tenant, role, label, created_ms, expires_ms,
-                   revoked_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        self.change(|tx| {
-            tx.execute(
-                sql,
-                params![
-                    record.id.as_str(),
-                    digest,
-                    record.tenant.as_str(),
-                    record.role.as_str(),
-                    record.label,
-                    record.created_ms.cast_signed(),
-                    record.expires_ms.map(u64::cast_signed),
-                    record.revoked_ms.map(u64::cast_signed),
-                ],
-            )?;
-            note(tx, "created", record, record.created_ms, entropy)
-        })
+        let note = Note::of_key("created", record, record.created_ms, entropy);
+        self.lock().enter_key(record, digest, &note, false).map(|_| ())
     }
 
     /// All keys, oldest first.
@@ -120,8 +172,7 @@ impl KeyBook {
     /// # Errors
     /// When the database refuses.
     pub fn list(&self) -> Result<Vec<KeyUse>, StoreError> {
-        let listed = read_keys(&self.lock()).map_err(StoreError::database(&self.path))?;
-        Ok(listed.into_iter().map(|(_, key)| key).collect())
+        Ok(self.lock().keys()?.into_iter().map(|(_, key)| key).collect())
     }
 
     /// Withdraws a key; one that is withdrawn already stays as it is.
@@ -134,94 +185,93 @@ impl KeyBook {
         now_ms: u64,
         entropy: &dyn Entropy,
     ) -> Result<KeyRecord, StoreError> {
-        let found = self.change(|tx| {
-            let sql = format!("SELECT {COLUMNS} FROM api_key WHERE id = ?1");
-            let found = tx.query_row(&sql, [id], key_row).optional()?;
-            let Some((_, KeyUse { mut record, .. })) = found.flatten() else { return Ok(None) };
-            if record.revoked_ms.is_none() {
-                record.revoked_ms = Some(now_ms);
-                let sql = "UPDATE api_key SET revoked_ms = ?2 WHERE id = ?1";
-                tx.execute(sql, params![id, now_ms.cast_signed()])?;
-                note(tx, "revoked", &record, now_ms, entropy)?;
-            }
-            Ok(Some(record))
-        })?;
+        let note = |record: &KeyRecord| Note::of_key("revoked", record, now_ms, entropy);
+        let found = self.lock().revoke_key(id, now_ms, &note)?;
         found.ok_or_else(|| StoreError::Key(format!("there is no key `{id}`")))
     }
 
-    fn change<T>(
-        &self,
-        make: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
-        let mut conn = self.lock();
-        let changed = (|| {
-            let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let made = make(&tx)?;
-            tx.commit()?;
-            Ok(made)
-        })();
-        changed.map_err(StoreError::database(&self.path))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Box<dyn BookTables>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-const COLUMNS: &str =
-    "digest, id, tenant, role, label, created_ms, expires_ms, revoked_ms, last_used_ms";
-
-/// All keys with their digests.
-pub(super) fn read_keys(conn: &Connection) -> rusqlite::Result<Vec<([u8; 32], KeyUse)>> {
-    let sql = format!("SELECT {COLUMNS} FROM api_key ORDER BY created_ms, id");
-    let mut rows = conn.prepare_cached(&sql)?;
-    let keys = rows.query_map([], key_row)?;
-    keys.filter_map(Result::transpose).collect()
-}
-
-/// A row that makes no sense opens nothing and stops nobody else.
-fn key_row(row: &Row<'_>) -> rusqlite::Result<Option<([u8; 32], KeyUse)>> {
-    let time = |at| row.get::<_, Option<i64>>(at).map(|time| time.map(i64::cast_unsigned));
-    let (id, tenant): (String, String) = (row.get(1)?, row.get(2)?);
-    let role: String = row.get(3)?;
-    let parsed = (KeyId::new(id), TenantId::new(tenant), KeyRole::parse(&role));
-    let (Ok(id), Ok(tenant), Some(role)) = parsed else {
-        tracing::warn!("an API key with an unknown role or an invalid name is ignored");
-        return Ok(None);
-    };
-    let record = KeyRecord {
-        id,
-        tenant,
-        role,
-        label: row.get(4)?,
-        created_ms: time(5)?.unwrap_or(0),
-        expires_ms: time(6)?,
-        revoked_ms: time(7)?,
-    };
-    Ok(Some((row.get(0)?, KeyUse { record, last_used_ms: time(8)? })))
-}
-
-/// Leaves the note that becomes a `key.change` entry. The label is free text and stays out.
-fn note(
-    tx: &Transaction<'_>,
-    change: &str,
-    record: &KeyRecord,
+fn draw(
+    new: NewKey,
     now_ms: u64,
     entropy: &dyn Entropy,
-) -> rusqlite::Result<()> {
-    let mut id = [0; 16];
-    entropy.fill(&mut id);
-    let public = Value::map([
-        ("change", change.into()),
-        ("key", record.id.as_str().into()),
-        ("role", record.role.as_str().into()),
-        ("expires_ms", record.expires_ms.into()),
-        ("outbox", id.to_vec().into()),
-    ]);
-    let tenant = tenant_number(record.tenant.as_str()).cast_signed();
-    let sql = "INSERT INTO outbox_entry (id, kind, tenant, public, created_ms)
-               VALUES (?1, ?2, ?3, ?4, ?5)";
-    let kind = Kind::KeyChange;
-    let values = params![id, kind.as_str(), tenant, cbor::encode(&public), now_ms.cast_signed()];
-    tx.execute(sql, values).map(|_| ())
+) -> Result<(KeyRecord, KeyText), StoreError> {
+    let text = KeyText::draw(&new.environment, entropy)?;
+    let id = KeyId::new(text.id()).map_err(|error| StoreError::Key(error.to_string()))?;
+    let NewKey { tenant, role, label, expires_ms, .. } = new;
+    let created_ms = now_ms;
+    let record = KeyRecord { id, tenant, role, label, created_ms, expires_ms, revoked_ms: None };
+    Ok((record, text))
+}
+
+/// The books' tables of a data directory, or of the database it belongs to.
+///
+/// # Errors
+/// When the database cannot be opened, or has another pepper.
+pub(crate) fn open_tables(
+    dir: &Path,
+    database: Option<&DatabaseUrl>,
+    pepper: &Pepper,
+) -> Result<Box<dyn BookTables>, StoreError> {
+    Ok(match database {
+        Some(url) => Box::new(crate::postgres::PgBooks::open(url, pepper)?),
+        None => Box::new(SqliteBooks::open(dir)?),
+    })
+}
+
+/// A note that becomes a ledger entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Note {
+    pub(crate) id: [u8; 16],
+    pub(crate) kind: Kind,
+    pub(crate) tenant: u64,
+    pub(crate) public: Vec<u8>,
+    pub(crate) created_ms: u64,
+}
+
+impl Note {
+    /// The note of a `key.change` entry. The label is free text and stays out.
+    fn of_key(change: &str, record: &KeyRecord, created_ms: u64, entropy: &dyn Entropy) -> Self {
+        let mut id = [0; 16];
+        entropy.fill(&mut id);
+        let public = Value::map([
+            ("change", change.into()),
+            ("key", record.id.as_str().into()),
+            ("role", record.role.as_str().into()),
+            ("expires_ms", record.expires_ms.into()),
+            ("outbox", id.to_vec().into()),
+        ]);
+        let tenant = tenant_number(record.tenant.as_str());
+        Self { id, kind: Kind::KeyChange, tenant, public: cbor::encode(&public), created_ms }
+    }
+}
+
+/// The parts of a key as they stand in a table.
+pub(crate) struct KeyRow {
+    pub(crate) digest: [u8; 32],
+    pub(crate) id: String,
+    pub(crate) tenant: String,
+    pub(crate) role: String,
+    pub(crate) label: String,
+    pub(crate) times: [Option<i64>; 4],
+}
+
+impl KeyRow {
+    /// A row that makes no sense opens nothing and stops nobody else.
+    pub(crate) fn into_key(self) -> Option<([u8; 32], KeyUse)> {
+        let names = (KeyId::new(self.id), TenantId::new(self.tenant), KeyRole::parse(&self.role));
+        let (Ok(id), Ok(tenant), Some(role)) = names else {
+            tracing::warn!("an API key with an unknown role or an invalid name is ignored");
+            return None;
+        };
+        let [created_ms, expires_ms, revoked_ms, last_used_ms] =
+            self.times.map(|time| time.map(i64::cast_unsigned));
+        let (created_ms, label) = (created_ms.unwrap_or(0), self.label);
+        let record = KeyRecord { id, tenant, role, label, created_ms, expires_ms, revoked_ms };
+        Some((self.digest, KeyUse { record, last_used_ms }))
+    }
 }

@@ -6,10 +6,13 @@
 mod book;
 mod outbox;
 mod ring;
+mod sqlite;
 mod text;
 
 pub use book::{KeyBook, KeyUse, NewKey};
 pub use text::{KeyText, Pepper};
 
-pub(crate) use outbox::{Outbox, OutboxSink};
-pub(crate) use ring::BookRing;
+pub(crate) use book::{BookTables, KeyRow, Note, open_tables};
+pub(crate) use outbox::{NoteTable, Outbox, OutboxSink, SqliteNotes, Waiting};
+pub(crate) use ring::{BookRing, KeySource, Listed};
+pub(crate) use sqlite::SqliteBooks;

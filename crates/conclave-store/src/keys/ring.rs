@@ -3,14 +3,11 @@
 //! **Invariant:** a request never waits for the database, except that an unknown key may make the
 //! ring look, at most ten times a second whatever comes in.
 
-use super::book::{KeyUse, read_keys};
+use super::book::KeyUse;
 use super::text::{KeyText, Pepper};
-use crate::db::{OPS, open_writer};
 use crate::error::StoreError;
 use conclave_engine::{Clock, KeyRecord, KeyRing};
-use rusqlite::{Connection, params};
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -26,9 +23,26 @@ struct Held {
 
 type Keys = HashMap<[u8; 32], Arc<Held>>;
 
+/// Keys with their digests.
+pub(crate) type Listed = Vec<([u8; 32], KeyUse)>;
+
+/// Where keys are read.
+pub(crate) trait KeySource: Send {
+    /// All keys, if they may have changed since the last time.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    fn news(&mut self) -> Result<Option<Listed>, StoreError>;
+
+    /// Writes down when keys were last used.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn write_uses(&mut self, uses: &[([u8; 32], u64)]) -> Result<(), StoreError>;
+}
+
 struct Source {
-    conn: Connection,
-    version: Option<i64>,
+    tables: Box<dyn KeySource>,
     looked: Option<Instant>,
 }
 
@@ -41,38 +55,36 @@ pub(crate) struct BookRing {
 }
 
 impl BookRing {
-    /// Reads all keys.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub(crate) fn open(
-        dir: &Path,
+    /// Begins with the keys given, if there are any, and reads the others from now on.
+    pub(crate) fn over(
+        tables: Box<dyn KeySource>,
+        known: Listed,
         pepper: Pepper,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, StoreError> {
-        let path = dir.join("ops.db");
-        let conn = open_writer(&path, OPS)?;
-        let source = Mutex::new(Source { conn, version: None, looked: None });
+    ) -> Self {
+        let source = Mutex::new(Source { tables, looked: None });
         let ring = Self { keys: RwLock::default(), source, pepper, clock };
-        ring.refresh().map_err(StoreError::database(&path))?;
-        Ok(ring)
+        ring.hold(known);
+        ring
     }
 
-    /// Reads the keys again if another connection has changed the database.
+    /// Reads the keys again if they have changed.
     ///
     /// # Errors
     /// When the database cannot be read; the keys stay as they were.
-    pub(crate) fn refresh(&self) -> rusqlite::Result<()> {
+    pub(crate) fn refresh(&self) -> Result<(), StoreError> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         self.refresh_from(&mut source)
     }
 
-    fn refresh_from(&self, source: &mut Source) -> rusqlite::Result<()> {
-        let version = source.conn.pragma_query_value(None, "data_version", |row| row.get(0))?;
-        if source.version == Some(version) {
-            return Ok(());
+    fn refresh_from(&self, source: &mut Source) -> Result<(), StoreError> {
+        if let Some(listed) = source.tables.news()? {
+            self.hold(listed);
         }
-        let listed = read_keys(&source.conn)?;
+        Ok(())
+    }
+
+    fn hold(&self, listed: Listed) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let held = |(digest, key): ([u8; 32], KeyUse)| {
             let written_ms = key.last_used_ms.unwrap_or(0);
@@ -86,13 +98,12 @@ impl BookRing {
             (digest, Arc::new(held))
         };
         *keys = listed.into_iter().map(held).collect();
-        source.version = Some(version);
-        Ok(())
     }
 
     /// Looks into the database because of an unknown key, unless somebody just did.
     fn look_again(&self) {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever is looking now looks for this one too; a request does not stand in line for it.
+        let Ok(mut source) = self.source.try_lock() else { return };
         let now = Instant::now();
         if source.looked.is_some_and(|looked| now - looked < LOOK_PAUSE) {
             return;
@@ -111,22 +122,26 @@ impl BookRing {
     ///
     /// # Errors
     /// When the database refuses.
-    pub(crate) fn write_uses(&self) -> rusqlite::Result<()> {
-        let keys: Vec<_> = {
+    pub(crate) fn write_uses(&self) -> Result<(), StoreError> {
+        let fresh: Vec<_> = {
             let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-            keys.iter().map(|(digest, held)| (*digest, Arc::clone(held))).collect()
+            let fresh = keys.iter().filter_map(|(digest, held)| {
+                let used_ms = held.used_ms.load(Ordering::Relaxed);
+                let written_ms = held.written_ms.load(Ordering::Relaxed);
+                (used_ms > written_ms).then(|| (*digest, used_ms, Arc::clone(held)))
+            });
+            fresh.collect()
         };
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
-        let tx = source.conn.transaction()?;
-        for (digest, held) in keys {
-            let used_ms = held.used_ms.load(Ordering::Relaxed);
-            if used_ms > held.written_ms.load(Ordering::Relaxed) {
-                let sql = "UPDATE api_key SET last_used_ms = ?2 WHERE digest = ?1";
-                tx.prepare_cached(sql)?.execute(params![digest, used_ms.cast_signed()])?;
-                held.written_ms.store(used_ms, Ordering::Relaxed);
-            }
+        if fresh.is_empty() {
+            return Ok(());
         }
-        tx.commit()
+        let uses: Vec<_> = fresh.iter().map(|(digest, used_ms, _)| (*digest, *used_ms)).collect();
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        source.tables.write_uses(&uses)?;
+        for (_, used_ms, held) in fresh {
+            held.written_ms.store(used_ms, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 

@@ -24,7 +24,7 @@ fn new_key(label: &str) -> NewKey {
 fn other_process(dir: &Path) -> (KeyBook, CountingEntropy) {
     let entropy = CountingEntropy::from(777_000);
     let pepper = Pepper::load(dir, &entropy).unwrap();
-    (KeyBook::open(dir, pepper).unwrap(), entropy)
+    (KeyBook::open(dir, None, pepper).unwrap(), entropy)
 }
 
 #[test]

@@ -1,0 +1,236 @@
+//! What stands behind the spool: SQLite in the data directory, or PostgreSQL somewhere else.
+//!
+//! **Invariant:** a data directory belongs to one of them. Which one is found out here, before
+//! anything is written, and a directory that belongs to the other is refused with a sentence.
+
+use crate::archive::{ReadSide, SqliteArchive};
+use crate::db::{LogState, SqliteLog, SqliteSource, open_reader};
+use crate::drain::{LogDatabase, LogSource, Mark};
+use crate::error::StoreError;
+use crate::keys::{BookRing, KeyBook, NoteTable, Outbox, Pepper, SqliteBooks, SqliteNotes};
+use crate::options::StoreOptions;
+use crate::people::{PeopleBook, PersonRecord};
+use crate::postgres::{
+    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgSource, Session,
+    has_change, is_bound,
+};
+use crate::replica::Identity;
+use crate::spool::{Intake, Progress};
+use rusqlite::OptionalExtension;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long looking up a note may take.
+const LOOKUP_PATIENCE: Duration = Duration::from_secs(5);
+/// The copy of keys and people that a replica starts from when its database is away.
+const COPY: &str = "cache.db";
+
+/// Says whether the log has the entry of a note.
+pub(crate) type ChangeLookup = Box<dyn Fn([u8; 16]) -> Result<bool, String> + Send + Sync>;
+
+/// Makes the read side once the spool runs.
+pub(crate) type MakeArchive =
+    Box<dyn FnOnce(Arc<Intake>, Arc<Progress>, (usize, Duration)) -> Arc<dyn ReadSide>>;
+
+/// Everything that stands behind the spool.
+pub(crate) struct Backing {
+    pub(crate) identity: Identity,
+    pub(crate) source: Box<dyn LogSource>,
+    /// Absent if the database cannot be reached now.
+    pub(crate) log: Option<Box<dyn LogDatabase>>,
+    pub(crate) mark: Mark,
+    pub(crate) mark_path: Option<PathBuf>,
+    /// The last identity before this one and its last number, if numbering begins anew.
+    pub(crate) earlier: Option<(Identity, u64)>,
+    /// Whether the log has no entry and it is ours to begin it.
+    pub(crate) begins: bool,
+    pub(crate) archive: MakeArchive,
+    pub(crate) ring: BookRing,
+    pub(crate) book: KeyBook,
+    pub(crate) people: PeopleBook,
+    /// People as they were when the database was last reached, if it cannot be now.
+    pub(crate) people_known: Option<Vec<PersonRecord>>,
+    pub(crate) outbox: Outbox,
+    pub(crate) changes: ChangeLookup,
+    pub(crate) heart: Option<Heart>,
+}
+
+impl Backing {
+    /// Opens what the options name.
+    ///
+    /// # Errors
+    /// When it cannot be used; a PostgreSQL that is only away is no error for a directory that knows
+    /// it.
+    pub(crate) fn open(options: &StoreOptions) -> Result<Self, StoreError> {
+        let pepper = Pepper::load(&options.dir, &*options.entropy)?;
+        match &options.database {
+            Some(url) => Self::postgres(options, url, pepper),
+            None => Self::sqlite(options, pepper),
+        }
+    }
+
+    fn sqlite(options: &StoreOptions, pepper: Pepper) -> Result<Self, StoreError> {
+        let dir = options.dir.as_path();
+        refuse_bound(dir)?;
+        let database = dir.join("ledger.db");
+        let log = SqliteLog::open(&database)?;
+        let known = log.state.taken.keys().next_back().copied();
+        let identity = Identity::load(dir, known, &*options.entropy)?;
+        let earlier = known.filter(|known| known.epoch != identity.epoch);
+        let earlier = earlier.map(|known| (known, taken(&log.state, known)));
+        let tables = SqliteBooks::open(dir)?;
+        let ring =
+            BookRing::over(Box::new(tables), Vec::new(), pepper.clone(), options.clock.clone());
+        ring.refresh()?;
+        let archive = database.clone();
+        let changes = database.clone();
+        Ok(Self {
+            identity,
+            source: Box::new(SqliteSource(database)),
+            mark: mark_of(&log.state, identity),
+            mark_path: None,
+            earlier,
+            begins: log.state.range.size() == 0,
+            log: Some(Box::new(log)),
+            archive: Box::new(move |intake, progress, reading| {
+                Arc::new(SqliteArchive::new(archive, intake, progress, reading))
+            }),
+            ring,
+            book: KeyBook::over(Box::new(SqliteBooks::open(dir)?), pepper),
+            people: PeopleBook::over(Box::new(SqliteBooks::open(dir)?)),
+            people_known: None,
+            outbox: Outbox::over(Box::new(SqliteNotes::open(dir)?) as Box<dyn NoteTable>),
+            changes: Box::new(move |id| {
+                sqlite_has_change(&changes, id).map_err(|error| error.to_string())
+            }),
+            heart: None,
+        })
+    }
+
+    fn postgres(
+        options: &StoreOptions,
+        url: &DatabaseUrl,
+        pepper: Pepper,
+    ) -> Result<Self, StoreError> {
+        let dir = options.dir.as_path();
+        refuse_unmoved(dir)?;
+        let connector = Connector::new(url)?;
+        let identity = Identity::load(dir, None, &*options.entropy)?;
+        let lease = Lease::of(dir, identity.replica)?;
+        let source = PgSource {
+            connector: connector.clone(),
+            lease,
+            dir: dir.to_owned(),
+            pepper: pepper.clone(),
+            entropy: options.entropy.clone(),
+        };
+        let reached = match source.reach() {
+            Err(error @ StoreError::Unreachable { .. }) if is_bound(dir) => {
+                tracing::error!(%error, "starting without the database, from what is known of it");
+                None
+            }
+            reached => Some(reached?),
+        };
+        let mark_path = dir.join("drained");
+        let mark = Mark::read(&mark_path, identity);
+        let (log, mark, begins) = match reached {
+            Some((log, state, begins)) => {
+                let there = mark_of(&state, identity);
+                let begins = begins && state.range.size() == 0;
+                // What was noted wins where the database has less: then it went back.
+                let mark = Mark {
+                    n: mark.n.max(there.n),
+                    ts_ms: mark.ts_ms.max(there.ts_ms),
+                    size: mark.size.max(there.size),
+                    ..mark
+                };
+                (Some(Box::new(log) as Box<dyn LogDatabase>), mark, begins)
+            }
+            None => (None, mark, false),
+        };
+        Self::over_postgres(options, connector, pepper, source, (identity, lease))
+            .map(|backing| Self { log, mark, mark_path: Some(mark_path), begins, ..backing })
+    }
+
+    /// The parts that need no connection yet.
+    fn over_postgres(
+        options: &StoreOptions,
+        connector: Connector,
+        pepper: Pepper,
+        source: PgSource,
+        (identity, lease): (Identity, Lease),
+    ) -> Result<Self, StoreError> {
+        let dir = options.dir.as_path();
+        let copied = crate::keys::BookTables::keys(&mut SqliteBooks::open_file(dir, COPY)?)?;
+        let people_known = crate::keys::BookTables::people(&mut SqliteBooks::open_file(dir, COPY)?)?;
+        let keys = PgKeys::new(connector.clone(), SqliteBooks::open_file(dir, COPY)?);
+        let ring = BookRing::over(Box::new(keys), copied, pepper.clone(), options.clock.clone());
+        if let Err(error) = ring.refresh() {
+            tracing::warn!(%error, "the API keys are those of the last contact");
+        }
+        let (read, changes) =
+            (connector.clone(), Mutex::new(Session::new(connector.clone(), LOOKUP_PATIENCE)));
+        Ok(Self {
+            identity,
+            source: Box::new(source),
+            log: None,
+            mark: Mark::default(),
+            mark_path: None,
+            earlier: None,
+            begins: false,
+            archive: Box::new(move |intake, progress, reading| {
+                Arc::new(PgArchive::new(read, intake, progress, reading))
+            }),
+            ring,
+            book: KeyBook::over(Box::new(PgBooks::later(connector.clone())), pepper),
+            people: PeopleBook::over(Box::new(PgBooks::later(connector.clone()))),
+            people_known: Some(people_known),
+            outbox: Outbox::over(Box::new(PgNotes::new(connector.clone(), identity.replica))),
+            changes: Box::new(move |id| {
+                let mut session = changes.lock().unwrap_or_else(PoisonError::into_inner);
+                has_change(&mut session, id).map_err(|error| error.to_string())
+            }),
+            heart: Some(Heart::new(connector, lease)),
+        })
+    }
+}
+
+fn taken(state: &LogState, identity: Identity) -> u64 {
+    state.taken.get(&identity).copied().unwrap_or(0)
+}
+
+fn mark_of(state: &LogState, identity: Identity) -> Mark {
+    let (epoch, n) = (identity.epoch, taken(state, identity));
+    Mark { epoch, n, ts_ms: state.ts_ms, size: state.range.size() }
+}
+
+/// A directory whose log moved to PostgreSQL must not go on in SQLite.
+pub(crate) fn refuse_bound(dir: &Path) -> Result<(), StoreError> {
+    if !is_bound(dir) {
+        return Ok(());
+    }
+    Err(StoreError::Foreign(format!(
+        "the ledger of {} is in a PostgreSQL database; give its address as --database, or in \
+         [storage], or choose another --data directory",
+        dir.display()
+    )))
+}
+
+/// A directory with a log of its own must not begin another one in PostgreSQL.
+fn refuse_unmoved(dir: &Path) -> Result<(), StoreError> {
+    if is_bound(dir) || !dir.join("ledger.db").is_file() {
+        return Ok(());
+    }
+    Err(StoreError::Foreign(format!(
+        "{} holds a ledger in SQLite; move it with `conclave migrate sqlite-to-postgres`, or \
+         choose another --data directory",
+        dir.display()
+    )))
+}
+
+fn sqlite_has_change(database: &Path, id: [u8; 16]) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM log_change WHERE id = ?1";
+    let found = open_reader(database)?.query_row(sql, [id], |_| Ok(())).optional()?;
+    Ok(found.is_some())
+}

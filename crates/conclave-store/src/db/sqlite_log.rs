@@ -1,0 +1,65 @@
+//! The log in SQLite, as the drainer sees it.
+
+use super::log::{Inserter, LogState, load_state, open_deliveries};
+use super::{LEDGER, open_writer};
+use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
+use crate::error::StoreError;
+use rusqlite::{Connection, TransactionBehavior};
+use std::path::{Path, PathBuf};
+
+/// The database and what it holds.
+pub(crate) struct SqliteLog {
+    conn: Connection,
+    pub(crate) state: LogState,
+}
+
+impl SqliteLog {
+    /// Opens the ledger's database and checks that its head fits.
+    ///
+    /// # Errors
+    /// When it cannot be opened or does not fit together.
+    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+        let conn = open_writer(path, LEDGER)?;
+        let state = load_state(&conn).map_err(StoreError::database(path))?;
+        let advice = "; run `conclave ledger verify` and restore it from a backup";
+        let state = state.map_err(|what| StoreError::damaged(path, what + advice))?;
+        Ok(Self { conn, state })
+    }
+}
+
+impl LogDatabase for SqliteLog {
+    fn size(&self) -> u64 {
+        self.state.range.size()
+    }
+
+    fn append(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError> {
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut inserter = Inserter::new(&tx, self.state.clone())?;
+        let read =
+            supply.hand_over(&mut |id, leaf, body| Ok(inserter.insert(id, leaf, body)?))?;
+        for hole in inserter.holes().to_vec() {
+            supply.state_gap(hole)?;
+        }
+        let (state, inserted) = inserter.finish()?;
+        tx.commit()?;
+        self.state = state;
+        Ok(Taken { read, inserted, size: self.size() })
+    }
+
+    fn open_deliveries(
+        &mut self,
+        after: i64,
+        at_most: u32,
+    ) -> Result<Vec<(i64, Vec<u8>)>, DrainError> {
+        Ok(open_deliveries(&self.conn, after, at_most)?)
+    }
+}
+
+/// The file the log is in.
+pub(crate) struct SqliteSource(pub(crate) PathBuf);
+
+impl LogSource for SqliteSource {
+    fn open(&self) -> Result<Box<dyn LogDatabase>, StoreError> {
+        Ok(Box::new(SqliteLog::open(&self.0)?))
+    }
+}

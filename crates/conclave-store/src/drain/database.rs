@@ -1,0 +1,92 @@
+//! What the drainer needs of a database, and what it gives it.
+//!
+//! **Invariant:** a batch is one transaction: entries, bodies, tree, head, derived rows and the
+//! numbers taken become part of the log together or not at all.
+
+use crate::db::Hole;
+use crate::error::StoreError;
+use conclave_engine::AppendError;
+use conclave_ledger::EntryId;
+use thiserror::Error;
+
+/// Why entries could not be moved now.
+#[derive(Debug, Error)]
+pub(crate) enum DrainError {
+    #[error(transparent)]
+    Open(#[from] StoreError),
+    #[error("{0}")]
+    Database(String),
+    #[error("cannot read the spool: {0}")]
+    Spool(#[from] std::io::Error),
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error("the database went back from {from} to {to} entries; restore the newer one")]
+    WentBack { from: u64, to: u64 },
+}
+
+impl From<rusqlite::Error> for DrainError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error.to_string())
+    }
+}
+
+/// Opens the log, at the start and again after a failure.
+pub(crate) trait LogSource: Send {
+    /// # Errors
+    /// When it cannot be opened, or what it holds does not fit together.
+    fn open(&self) -> Result<Box<dyn LogDatabase>, StoreError>;
+}
+
+/// A database that holds the log.
+pub(crate) trait LogDatabase: Send {
+    /// How many entries the log has, as far as is known here.
+    fn size(&self) -> u64;
+
+    /// Takes one batch in one transaction. The entries are asked for only when the log is ours to
+    /// append to: the longer that takes, the larger the batch.
+    ///
+    /// # Errors
+    /// When nothing was taken; the database must then be opened again.
+    fn append(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError>;
+
+    /// Positions and leaves of decisions of this replica whose delivery nobody recorded, after a
+    /// position.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn open_deliveries(
+        &mut self,
+        after: i64,
+        at_most: u32,
+    ) -> Result<Vec<(i64, Vec<u8>)>, DrainError>;
+}
+
+/// What a batch came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// Frames that were read.
+    pub(crate) read: usize,
+    /// Entries among them that were not in the log yet.
+    pub(crate) inserted: u64,
+    /// Entries in the log now.
+    pub(crate) size: u64,
+}
+
+/// Takes one entry: its id, its leaf and its body.
+pub(crate) type TakeEntry<'a> =
+    dyn FnMut(EntryId, &[u8], &[u8]) -> Result<(), DrainError> + 'a;
+
+/// The drainer's side of a batch.
+pub(crate) trait Supply {
+    /// Hands over the entries of the batch, in order; says how many.
+    ///
+    /// # Errors
+    /// When the spool cannot be read, or an entry was not taken.
+    fn hand_over(&mut self, take: &mut TakeEntry<'_>) -> Result<usize, DrainError>;
+
+    /// States durably that numbers are missing, before the entries behind them are in the log.
+    ///
+    /// # Errors
+    /// When the statement cannot be made durable.
+    fn state_gap(&mut self, hole: Hole) -> Result<(), DrainError>;
+}

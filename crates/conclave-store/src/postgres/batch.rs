@@ -1,0 +1,141 @@
+//! One batch of entries on its way into the log: a bundle, bodies, and the rows derived from them.
+//!
+//! **Invariant:** nothing here speaks to a server; what a batch comes to depends on the state it
+//! goes on from and on its entries alone.
+
+use crate::db::{DecisionColumns, DeliveryColumns, Hole, LogState, states};
+use crate::replica::Identity;
+use conclave_ledger::{EntryId, Kind, Leaf, Value, leaf_hash};
+use std::collections::{BTreeMap, HashMap};
+
+/// A decision's row, with its delivery where that came in the same batch.
+pub(super) struct AuditRow {
+    pub(super) seq: i64,
+    pub(super) replica: [u8; 8],
+    pub(super) decision: DecisionColumns,
+    pub(super) delivery: Option<(i64, DeliveryColumns)>,
+}
+
+/// Entries gathered for one transaction.
+pub(super) struct Batch {
+    pub(super) first: u64,
+    pub(super) state: LogState,
+    pub(super) leaves: Vec<u8>,
+    pub(super) ends: Vec<i32>,
+    pub(super) hashes: Vec<u8>,
+    pub(super) body_seqs: Vec<i64>,
+    pub(super) bodies: Vec<Vec<u8>>,
+    pub(super) derived: Derivation,
+    pub(super) holes: Vec<Hole>,
+}
+
+/// Rows that follow from entries.
+#[derive(Default)]
+pub(super) struct Derivation {
+    pub(super) decisions: Vec<AuditRow>,
+    by_audit: HashMap<[u8; 16], usize>,
+    /// Deliveries of decisions of earlier batches; a later one takes the place of an earlier one.
+    pub(super) deliveries: BTreeMap<[u8; 16], (i64, DeliveryColumns)>,
+    pub(super) changes: Vec<(Vec<u8>, i64)>,
+}
+
+impl Batch {
+    /// Goes on from a state.
+    pub(super) fn new(state: LogState) -> Self {
+        Self {
+            first: state.range.size(),
+            state,
+            leaves: Vec::new(),
+            ends: Vec::new(),
+            hashes: Vec::new(),
+            body_seqs: Vec::new(),
+            bodies: Vec::new(),
+            derived: Derivation::default(),
+            holes: Vec::new(),
+        }
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether the largest number of this identity is known.
+    pub(super) fn knows(&self, identity: Identity) -> bool {
+        self.state.taken.contains_key(&identity)
+    }
+
+    /// Adds an entry, unless it was added before. Its identity must be known.
+    pub(super) fn take(&mut self, id: EntryId, leaf: &[u8], body: &[u8]) {
+        let identity = Identity { replica: id.replica, epoch: id.epoch };
+        let taken = self.state.taken.entry(identity).or_insert(0);
+        if id.n <= *taken {
+            return;
+        }
+        let missing = *taken + 1..id.n;
+        *taken = id.n;
+        self.push(leaf, body);
+        // A leaf of a later version cannot be read here, but it is in the log all the same.
+        let leaf = Leaf::decode(leaf).ok();
+        if !missing.is_empty() && !leaf.as_ref().is_some_and(|leaf| states(leaf, id, &missing)) {
+            self.holes.push((identity, missing.start, id.n - 1));
+        }
+        if let Some(leaf) = leaf {
+            self.state.ts_ms = self.state.ts_ms.max(leaf.ts_ms);
+            let seq = self.state.range.size() - 1;
+            self.derived.add(seq.cast_signed(), &leaf);
+        }
+    }
+
+    /// Adds the bytes of an entry to the bundle.
+    pub(super) fn push(&mut self, leaf: &[u8], body: &[u8]) {
+        let (seq, hash) = (self.state.range.size().cast_signed(), leaf_hash(leaf));
+        self.leaves.extend_from_slice(leaf);
+        // A batch ends long before it has so many bytes.
+        self.ends.push(i32::try_from(self.leaves.len()).unwrap_or(i32::MAX));
+        self.hashes.extend_from_slice(&hash);
+        if !body.is_empty() {
+            self.body_seqs.push(seq);
+            self.bodies.push(body.to_vec());
+        }
+        self.state.range.append(hash);
+    }
+}
+
+impl Derivation {
+    /// Adds what follows from one entry.
+    pub(super) fn add(&mut self, seq: i64, leaf: &Leaf) {
+        match leaf.draft.kind {
+            Kind::Decision => {
+                if let Some(decision) = DecisionColumns::of(leaf) {
+                    self.by_audit.entry(decision.id).or_insert(self.decisions.len());
+                    let replica = leaf.id.replica;
+                    self.decisions.push(AuditRow { seq, replica, decision, delivery: None });
+                }
+            }
+            Kind::Delivery => self.deliver(seq, leaf),
+            Kind::KeyChange => {
+                let id = leaf.draft.public.get("outbox").and_then(Value::as_bytes);
+                self.changes.extend(id.map(|id| (id.to_vec(), seq)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Most deliveries come in the same batch as their decision; then one row is written, once.
+    fn deliver(&mut self, seq: i64, leaf: &Leaf) {
+        let Some(audit) = leaf.draft.audit else { return };
+        let delivery = (seq, DeliveryColumns::of(leaf));
+        match self.by_audit.get(&audit).and_then(|at| self.decisions.get_mut(*at)) {
+            Some(row) => row.delivery = Some(delivery),
+            None => {
+                self.deliveries.insert(audit, delivery);
+            }
+        }
+    }
+
+    /// How many rows it comes to.
+    pub(super) fn len(&self) -> usize {
+        self.decisions.len() + self.deliveries.len() + self.changes.len()
+    }
+}

@@ -1,0 +1,474 @@
+//! Checks a log in PostgreSQL without changing anything, also while replicas write to it.
+//!
+//! **Invariant:** nothing stored is trusted, not even its type; whatever is wrong becomes a finding
+//! with a place. Memory does not grow with the log: entries come by pages of a bounded size, and a
+//! value that is larger than an entry can be is not read.
+
+use super::link::{Conn, Connector, LinkError, Param};
+use super::schema;
+use super::url::DatabaseUrl;
+use crate::db::{DecisionColumns, DeliveryColumns};
+use crate::inspect::{CannotCheck, HeldSegment, Inspection, Taken, feed_pending, hold_segments};
+use crate::options::SEGMENT_BYTES_MAX;
+use crate::replica::Identity;
+use conclave_ledger::{Auditor, CompactRange, Entry, Head, Kind, Leaf, Report};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::time::Duration;
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, Type};
+use uuid::Uuid;
+
+/// How long one page may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How many bytes of leaves, and of bodies, are read together.
+const PAGE_BYTES: i64 = 8 << 20;
+/// The largest bundle that can have been written: a full batch and one entry of the largest size.
+const BUNDLE_BYTES_MAX: i64 = 16 << 20;
+const VALUE_BYTES_MAX: i64 = SEGMENT_BYTES_MAX.cast_signed();
+
+/// Something went wrong while reading: a finding, or no answer at all.
+enum Trouble {
+    Damage(String),
+    Cannot(CannotCheck),
+}
+
+impl From<LinkError> for Trouble {
+    fn from(error: LinkError) -> Self {
+        // A statement that was right when the schema was written means the schema was changed.
+        if error.is_about_content() {
+            Self::Damage(format!("the database is damaged: {error}"))
+        } else {
+            Self::Cannot(CannotCheck(format!("the database cannot be read: {error}")))
+        }
+    }
+}
+
+fn get<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, Trouble> {
+    let got = row.try_get(at);
+    got.map_err(|_| Trouble::Damage("a column of the log has another type".to_owned()))
+}
+
+/// Checks everything: entries, bodies, tree, head, query tables; and what waits in the spool of a
+/// data directory, if one is given.
+///
+/// # Errors
+/// When there is nothing to check, or it cannot be read.
+pub fn inspect_database(
+    url: &DatabaseUrl,
+    dir: Option<&Path>,
+    inspection: Inspection<'_>,
+) -> Result<Report, CannotCheck> {
+    // Opened before the database is read: what is drained meanwhile is then seen here or there.
+    let segments = match dir {
+        Some(dir) if dir.join("spool").is_dir() => hold_segments(&dir.join("spool"))?,
+        _ => Vec::new(),
+    };
+    let conn = open(url)?;
+    let Inspection { progress, mut check } = inspection;
+    let seen = RefCell::new(Seen::default());
+    let auditor = Auditor::with_check(Box::new(|seq, leaf, body| {
+        seen.borrow_mut().note(seq, leaf);
+        check.as_mut().map_or(Ok(()), |check| check(seq, leaf, body))
+    }));
+    let mut walk = Walk { conn: &conn, auditor, seen: &seen, progress, decisions: 0 };
+    let head = match walk.whole_log() {
+        Ok(head) => head,
+        Err(Trouble::Cannot(cannot)) => return Err(cannot),
+        Err(Trouble::Damage(problem)) => {
+            let at = walk.auditor.entries();
+            walk.auditor.note(at, None, problem);
+            None
+        }
+    };
+    let Walk { mut auditor, .. } = walk;
+    feed_rest(segments, &seen, &mut auditor)?;
+    Ok(auditor.finish(head.as_ref()))
+}
+
+fn feed_rest(
+    segments: Vec<HeldSegment>,
+    seen: &RefCell<Seen>,
+    auditor: &mut Auditor<'_>,
+) -> Result<(), CannotCheck> {
+    let taken = {
+        let mut seen = seen.borrow_mut();
+        seen.ended = true;
+        seen.taken.clone()
+    };
+    feed_pending(segments, &taken, auditor)
+}
+
+fn open(url: &DatabaseUrl) -> Result<Conn, CannotCheck> {
+    let cannot = |error: &dyn std::fmt::Display| CannotCheck(error.to_string());
+    let connector = Connector::new(url).map_err(|error| cannot(&error))?;
+    let conn = connector.connect(PATIENCE);
+    let conn = conn.map_err(|error| cannot(&connector.named(&error)))?;
+    // One snapshot: replicas that go on writing change nothing of what is seen.
+    let begun = conn.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    begun.map_err(|error| cannot(&connector.named(&error)))?;
+    let found = schema::version(&conn).map_err(|error| cannot(&connector.named(&error)))?;
+    let known = schema::known_version();
+    if found == 0 {
+        return Err(CannotCheck(format!("there is no ledger in {url}")));
+    }
+    if found > known {
+        let sentence = format!("the ledger has schema {found}, this program knows {known}");
+        return Err(CannotCheck(sentence));
+    }
+    Ok(conn)
+}
+
+/// What was seen of a page, to be compared with what was derived from it.
+#[derive(Default)]
+struct Seen {
+    taken: Taken,
+    decisions: BTreeMap<u64, DecisionColumns>,
+    deliveries: Vec<(u64, [u8; 16], DeliveryColumns)>,
+    ended: bool,
+}
+
+impl Seen {
+    fn note(&mut self, seq: u64, leaf: &Leaf) {
+        if self.ended {
+            return;
+        }
+        let identity = Identity { replica: leaf.id.replica, epoch: leaf.id.epoch };
+        self.taken.insert(identity, leaf.id.n);
+        match (&leaf.draft.kind, leaf.draft.audit) {
+            (Kind::Decision, _) => {
+                self.decisions.extend(DecisionColumns::of(leaf).map(|row| (seq, row)));
+            }
+            (Kind::Delivery, Some(audit)) => {
+                self.deliveries.push((seq, audit, DeliveryColumns::of(leaf)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One walk through the log.
+struct Walk<'w, 'a> {
+    conn: &'w Conn,
+    auditor: Auditor<'a>,
+    seen: &'w RefCell<Seen>,
+    progress: Option<Box<dyn FnMut(u64, u64) + 'w>>,
+    decisions: u64,
+}
+
+/// One bundle as stored.
+struct Bundle {
+    first: i64,
+    n: i32,
+    root: Vec<u8>,
+    ends: Vec<i32>,
+    hashes: Vec<u8>,
+    leaves: Option<Vec<u8>>,
+}
+
+impl Walk<'_, '_> {
+    fn whole_log(&mut self) -> Result<Option<Head>, Trouble> {
+        let head = self.head()?;
+        let total = head.as_ref().map_or(0, |head| head.size);
+        let mut after = -1;
+        loop {
+            let bundles = self.bundles_after(after)?;
+            let Some(last) = bundles.last() else { break };
+            after = last.first;
+            self.feed(&bundles)?;
+            self.compare()?;
+            if let Some(tell) = &mut self.progress {
+                tell(self.auditor.entries(), total);
+            }
+        }
+        self.whole_tables()?;
+        Ok(head)
+    }
+
+    fn head(&mut self) -> Result<Option<Head>, Trouble> {
+        let row = self.conn.row("SELECT size, root, compact_range FROM log_head", &[])?;
+        let Some(row) = row else {
+            self.auditor.note(0, None, "the head of the log is missing");
+            return Ok(None);
+        };
+        let (size, root): (i64, &[u8]) = (get(&row, 0)?, get(&row, 1)?);
+        let range: &[u8] = get(&row, 2)?;
+        let Ok(root) = root.try_into() else {
+            self.auditor.note(0, None, "the head of the log cannot be read");
+            return Ok(None);
+        };
+        let head = Head { size: size.cast_unsigned(), root };
+        let fits = |range: &CompactRange| range.size() == head.size && range.root() == head.root;
+        if !CompactRange::decode(range).as_ref().is_some_and(fits) {
+            let problem = "the tree in the head does not have the root in the head";
+            self.auditor.note(head.size, None, problem);
+        }
+        Ok(Some(head))
+    }
+
+    fn bundles_after(&self, after: i64) -> Result<Vec<Bundle>, Trouble> {
+        let sql = "SELECT first, n, root, ends, hashes,
+                          CASE WHEN octet_length(leaves) <= $3 THEN leaves END
+                   FROM (SELECT *, sum(octet_length(leaves)) OVER (ORDER BY first) AS run,
+                                row_number() OVER (ORDER BY first) AS at
+                         FROM (SELECT * FROM log_bundle WHERE first > $1
+                               ORDER BY first LIMIT 256) page) runs
+                   WHERE (run <= $2 OR at = 1) AND cardinality(ends) <= 1000000
+                     AND octet_length(hashes) <= 64000000 AND octet_length(root) <= 64
+                   ORDER BY first";
+        let most = BUNDLE_BYTES_MAX + VALUE_BYTES_MAX;
+        let values: [Param<'_>; 3] =
+            [(&after, Type::INT8), (&PAGE_BYTES, Type::INT8), (&most, Type::INT8)];
+        let rows = self.conn.query(sql, &values)?;
+        let bundles = rows.iter().map(|row| {
+            Ok(Bundle {
+                first: get(row, 0)?,
+                n: get(row, 1)?,
+                root: get(row, 2)?,
+                ends: get(row, 3)?,
+                hashes: get(row, 4)?,
+                leaves: get(row, 5)?,
+            })
+        });
+        bundles.collect()
+    }
+
+    fn feed(&mut self, bundles: &[Bundle]) -> Result<(), Trouble> {
+        let (Some(from), Some(last)) = (bundles.first(), bundles.last()) else { return Ok(()) };
+        let to = last.first.saturating_add(last.n.into());
+        let mut bodies = Bodies::new(self.conn, from.first, to);
+        for bundle in bundles {
+            self.feed_bundle(bundle, &mut bodies)?;
+        }
+        Ok(())
+    }
+
+    fn feed_bundle(&mut self, bundle: &Bundle, bodies: &mut Bodies<'_>) -> Result<(), Trouble> {
+        let first = bundle.first.cast_unsigned();
+        let Some(leaves) = &bundle.leaves else {
+            self.auditor.note(first, None, "the leaves of a bundle are not of a possible size");
+            return Ok(());
+        };
+        let n = usize::try_from(bundle.n).unwrap_or(0);
+        let fits = bundle.ends.len() == n
+            && bundle.hashes.len() == n * 32
+            && bundle.ends.last().copied().unwrap_or(0).try_into() == Ok(leaves.len());
+        if !fits {
+            self.auditor.note(first, None, "the parts of a bundle do not fit together");
+        }
+        let mut start = 0;
+        for (at, end) in bundle.ends.iter().take(n).enumerate() {
+            let end = usize::try_from(*end).unwrap_or(0);
+            let seq = first + at as u64;
+            // What does not decode is named by the auditor, so nothing is left out silently.
+            let leaf = leaves.get(start..end).unwrap_or_default();
+            let leaf_hash = bundle.hashes.get(at * 32..at * 32 + 32).unwrap_or_default();
+            let body = bodies.at(seq)?;
+            if matches!(body, Some(None)) {
+                self.auditor.note(seq, None, "the body is not of a possible size");
+            }
+            self.auditor.feed(&Entry { seq, leaf, leaf_hash, body: body.flatten() });
+            start = end;
+        }
+        if let (Ok(root), true) = (bundle.root.as_slice().try_into(), fits)
+            && first + n as u64 == self.auditor.entries()
+        {
+            self.auditor.milestone(&root);
+        }
+        Ok(())
+    }
+
+    /// Compares what was derived from a page with the page.
+    fn compare(&mut self) -> Result<(), Trouble> {
+        let (decisions, deliveries) = {
+            let mut seen = self.seen.borrow_mut();
+            (std::mem::take(&mut seen.decisions), std::mem::take(&mut seen.deliveries))
+        };
+        let problem = "response_audit_log does not say what this entry says";
+        let rows = self.decision_rows(&decisions)?;
+        for (seq, expected) in &decisions {
+            let same = match rows.get(&expected.id) {
+                Some((at, stored)) if at == seq => {
+                    self.decisions += 1;
+                    stored == expected
+                }
+                // The same audit id twice: only its first decision has a row.
+                Some((at, _)) => at < seq,
+                None => false,
+            };
+            if !same {
+                self.auditor.note(*seq, None, problem);
+            }
+        }
+        let rows = self.delivery_rows(&deliveries)?;
+        for (seq, audit, expected) in &deliveries {
+            // A later delivery of the same decision takes the place of an earlier one.
+            let same = rows.get(audit).is_some_and(|(at, stored)| {
+                at.is_some_and(|at| at > *seq) || (*at == Some(*seq) && stored.as_ref() == Some(expected))
+            });
+            if !same {
+                self.auditor.note(*seq, None, problem);
+            }
+        }
+        Ok(())
+    }
+
+    fn decision_rows(
+        &self,
+        expected: &BTreeMap<u64, DecisionColumns>,
+    ) -> Result<HashMap<[u8; 16], (u64, DecisionColumns)>, Trouble> {
+        let ids: Vec<Uuid> = expected.values().map(|row| Uuid::from_bytes(row.id)).collect();
+        let sql = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
+                   safety_score_e4, regeneration_attempts, crisis, scrutiny, model, latency_ms,
+                   cost_microusd, seq FROM response_audit_log WHERE id = ANY($1)";
+        let rows = self.conn.query(sql, &[(&ids, Type::UUID_ARRAY)])?;
+        let found = rows.iter().map(|row| {
+            let columns = decision_columns(row)?;
+            let seq: i64 = get(row, 14)?;
+            Ok((columns.id, (seq.cast_unsigned(), columns)))
+        });
+        found.collect()
+    }
+
+    fn delivery_rows(
+        &self,
+        expected: &[(u64, [u8; 16], DeliveryColumns)],
+    ) -> Result<HashMap<[u8; 16], (Option<u64>, Option<DeliveryColumns>)>, Trouble> {
+        let ids: Vec<Uuid> = expected.iter().map(|(_, id, _)| Uuid::from_bytes(*id)).collect();
+        let sql = "SELECT id, delivery_seq, delivered_ms, delivered_bytes, delivery_status
+                   FROM response_audit_log WHERE id = ANY($1)";
+        let rows = self.conn.query(sql, &[(&ids, Type::UUID_ARRAY)])?;
+        let found = rows.iter().map(|row| {
+            let (id, at): (Uuid, Option<i64>) = (get(row, 0)?, get(row, 1)?);
+            let (ms, status): (Option<i64>, Option<String>) = (get(row, 2)?, get(row, 4)?);
+            let bytes = get(row, 3)?;
+            let stored = ms
+                .zip(status)
+                .map(|(timestamp_ms, status)| DeliveryColumns { timestamp_ms, bytes, status });
+            Ok((id.into_bytes(), (at.map(i64::cast_unsigned), stored)))
+        });
+        found.collect()
+    }
+
+    /// What is wrong with the tables as a whole; behind everything, because what is wrong with the
+    /// log itself is worth more.
+    fn whole_tables(&mut self) -> Result<(), Trouble> {
+        let end = self.auditor.entries();
+        let count = |sql: &str| -> Result<Option<i64>, Trouble> {
+            self.conn.row(sql, &[])?.map_or(Ok(None), |row| get(&row, 0))
+        };
+        let rows = count("SELECT count(*) FROM response_audit_log")?.unwrap_or(0);
+        if rows.cast_unsigned() != self.decisions {
+            let decisions = self.decisions;
+            let problem =
+                format!("response_audit_log has {rows} rows, the log has {decisions} decisions");
+            self.auditor.note(end, None, problem);
+        }
+        let sql = "SELECT min(b.seq) FROM log_body b WHERE NOT EXISTS (
+                   SELECT 1 FROM log_bundle l WHERE b.seq >= l.first AND b.seq < l.first + l.n
+                   AND l.first = (SELECT max(first) FROM log_bundle WHERE first <= b.seq))
+                   AND b.seq >= $1";
+        let from = end.cast_signed();
+        let orphan = self.conn.row(sql, &[(&from, Type::INT8)])?;
+        let orphan: Option<i64> = orphan.map_or(Ok(None), |row| get(&row, 0))?;
+        if let Some(seq) = orphan {
+            let seq = seq.cast_unsigned();
+            self.auditor.note(seq, None, "there is a body without its entry");
+        }
+        if self.stored_numbers()? != self.seen.borrow().taken {
+            let problem = "log_replica does not hold the numbers of the log";
+            self.auditor.note(end, None, problem);
+        }
+        Ok(())
+    }
+
+    fn stored_numbers(&self) -> Result<Taken, Trouble> {
+        let rows = self.conn.query("SELECT replica, epoch, hwm FROM log_replica", &[])?;
+        let numbers = rows.iter().map(|row| {
+            let (replica, epoch): (&[u8], i64) = (get(row, 0)?, get(row, 1)?);
+            let replica = replica.try_into().unwrap_or_default();
+            let epoch = u32::try_from(epoch).unwrap_or(u32::MAX);
+            Ok((Identity { replica, epoch }, get::<i64>(row, 2)?.cast_unsigned()))
+        });
+        numbers.collect()
+    }
+}
+
+fn decision_columns(row: &Row) -> Result<DecisionColumns, Trouble> {
+    let key = |at| -> Result<Option<[u8; 16]>, Trouble> {
+        let bytes: Option<&[u8]> = get(row, at)?;
+        // A key of another length is not the one of the leaf, and shows as such.
+        Ok(bytes.map(|bytes| bytes.try_into().unwrap_or([0xff; 16])))
+    };
+    Ok(DecisionColumns {
+        id: get::<Uuid>(row, 0)?.into_bytes(),
+        tenant: get(row, 1)?,
+        subject: key(2)?,
+        session: key(3)?,
+        timestamp_ms: get(row, 4)?,
+        outcome: get(row, 5)?,
+        action: get(row, 6)?,
+        score_e4: get(row, 7)?,
+        attempts: get(row, 8)?,
+        crisis: get(row, 9)?,
+        scrutiny: get(row, 10)?,
+        model: get(row, 11)?,
+        latency_ms: get(row, 12)?,
+        cost_microusd: get(row, 13)?,
+    })
+}
+
+/// The bodies of a range, a page at a time.
+struct Bodies<'c> {
+    conn: &'c Conn,
+    page: Vec<(u64, Option<Vec<u8>>)>,
+    at: usize,
+    next: i64,
+    to: i64,
+}
+
+impl<'c> Bodies<'c> {
+    const fn new(conn: &'c Conn, from: i64, to: i64) -> Self {
+        Self { conn, page: Vec::new(), at: 0, next: from, to }
+    }
+
+    /// The body of an entry: none, one that is too large to be read, or its bytes. Positions must
+    /// be asked for in order.
+    fn at(&mut self, seq: u64) -> Result<Option<Option<&[u8]>>, Trouble> {
+        loop {
+            while self.page.get(self.at).is_some_and(|(found, _)| *found < seq) {
+                self.at += 1;
+            }
+            if self.at < self.page.len() || self.next >= self.to {
+                break;
+            }
+            self.turn()?;
+        }
+        let found = self.page.get(self.at).filter(|(found, _)| *found == seq);
+        Ok(found.map(|(_, body)| body.as_deref()))
+    }
+
+    fn turn(&mut self) -> Result<(), Trouble> {
+        let sql = "SELECT seq, CASE WHEN octet_length(body) <= $4 THEN body END
+                   FROM (SELECT seq, body, sum(octet_length(body)) OVER (ORDER BY seq) AS run,
+                                row_number() OVER (ORDER BY seq) AS at
+                         FROM (SELECT seq, body FROM log_body WHERE seq >= $1 AND seq < $2
+                               ORDER BY seq LIMIT 4096) page) runs
+                   WHERE run <= $3 OR at = 1 ORDER BY seq";
+        let values: [Param<'_>; 4] = [
+            (&self.next, Type::INT8),
+            (&self.to, Type::INT8),
+            (&PAGE_BYTES, Type::INT8),
+            (&VALUE_BYTES_MAX, Type::INT8),
+        ];
+        let rows = self.conn.query(sql, &values)?;
+        self.page.clear();
+        self.at = 0;
+        for row in &rows {
+            self.page.push((get::<i64>(row, 0)?.cast_unsigned(), get(row, 1)?));
+        }
+        self.next = self.page.last().map_or(self.to, |(seq, _)| seq.cast_signed() + 1);
+        Ok(())
+    }
+}

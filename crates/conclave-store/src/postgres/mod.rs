@@ -1,0 +1,28 @@
+//! PostgreSQL behind the spool: the log, the archive, keys and people of many replicas.
+//!
+//! The SQL is PostgreSQL's own. What it has in common with SQLite is what the two are asked for: the
+//! traits of the drainer, the archive and the books.
+
+mod archive;
+mod batch;
+mod books;
+mod inspect;
+mod lease;
+mod link;
+mod log;
+mod schema;
+mod session;
+mod shared;
+mod tls;
+mod url;
+
+pub use inspect::inspect_database;
+pub use url::DatabaseUrl;
+
+pub(crate) use archive::PgArchive;
+pub(crate) use books::{PgBooks, PgKeys, PgNotes, has_change};
+pub(crate) use lease::{Heart, Lease};
+pub(crate) use link::Connector;
+pub(crate) use log::PgSource;
+pub(crate) use session::Session;
+pub(crate) use shared::is_bound;
