@@ -68,7 +68,8 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
-    let gateway = Gateway::new(engine, assemble::manners(&config), store.keys(), limits.clone());
+    let (manners, keys) = (assemble::manners(&config), store.keys());
+    let gateway = Gateway::new(engine, manners, keys, store.proofs(), limits.clone());
     welcome(&store, &config)?;
     store.sync_keys()?;
     let dashboard = dashboard(&config, &ground, &gateway)?;
