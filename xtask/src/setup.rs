@@ -70,6 +70,17 @@ pub fn browser() -> anyhow::Result<()> {
     run("installing the browser driver", &mut install)
 }
 
+/// A PostgreSQL that tests start clusters of their own with.
+pub fn postgres() -> anyhow::Result<()> {
+    // Debian keeps the server's programs off the path.
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut apart = versions.map(|version| version.path().join("bin/initdb"));
+    if apart.any(|initdb| initdb.is_file()) || exists("initdb") {
+        return Ok(());
+    }
+    apt(&["postgresql"])
+}
+
 fn apt(packages: &[&str]) -> anyhow::Result<()> {
     if !exists("apt-get") {
         bail!("please install {} first", packages.join(", "));

@@ -13,6 +13,7 @@ pub fn run_all() -> anyhow::Result<()> {
     process::run("cargo build --release", cargo().args(["build", "--release", "-p", "conclave"]))?;
     let python = setup::python()?;
     setup::browser()?;
+    setup::postgres()?;
     let mut tests = tests();
     tests
         .env("CONCLAVE_BIN", root().join("target/release/conclave"))

@@ -16,6 +16,7 @@ mod off_thread;
 mod panel;
 mod ports;
 mod preflight;
+mod proofs;
 mod pseudonym;
 mod record;
 mod settings;
@@ -39,6 +40,7 @@ pub use ports::{
     KeyRecord, KeyRing, KeyRole, Ledger, Model, ModelDirectory, ModelError, ModelRequest,
     OfferedModel, StoredEntry, Tally, Verifier, VerifierError, Whose,
 };
+pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use pseudonym::{session_of, subject_of};
 pub use settings::Settings;
 pub use stored::{StoredDecision, StoredError, replay};

@@ -4,17 +4,19 @@
 //! anything is written, and a directory that belongs to the other is refused with a sentence.
 
 use crate::archive::{ReadSide, SqliteArchive};
-use crate::db::{LogState, SqliteLog, SqliteSource, open_reader};
+use crate::db::{LogState, SqliteLog, SqliteSnapshots, SqliteSource, open_reader};
 use crate::drain::{LogDatabase, LogSource, Mark};
 use crate::error::StoreError;
 use crate::keys::{BookRing, KeyBook, NoteTable, Outbox, Pepper, SqliteBooks, SqliteNotes};
 use crate::options::StoreOptions;
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::{
-    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgSource, Session,
+    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgSnapshots, PgSource, Session,
     has_change, is_bound,
 };
 use crate::replica::Identity;
+use crate::publish::KeyFile;
+use crate::snapshot::Snapshots;
 use crate::spool::{Intake, Progress};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
@@ -54,6 +56,7 @@ pub(crate) struct Backing {
     pub(crate) outbox: Outbox,
     pub(crate) changes: ChangeLookup,
     pub(crate) heart: Option<Heart>,
+    pub(crate) snapshots: Arc<dyn Snapshots>,
 }
 
 impl Backing {
@@ -79,12 +82,14 @@ impl Backing {
         let identity = Identity::load(dir, known, &*options.entropy)?;
         let earlier = known.filter(|known| known.epoch != identity.epoch);
         let earlier = earlier.map(|known| (known, taken(&log.state, known)));
+        let was_signed = log.was_signed().map_err(StoreError::database(&database))?;
+        make_signing_key(options, identity, was_signed)?;
         let tables = SqliteBooks::open(dir)?;
         let ring =
             BookRing::over(Box::new(tables), Vec::new(), pepper.clone(), options.clock.clone());
         ring.refresh()?;
-        let archive = database.clone();
-        let changes = database.clone();
+        let snapshots = Arc::new(SqliteSnapshots::new(&database));
+        let (archive, changes) = (database.clone(), database.clone());
         Ok(Self {
             identity,
             source: Box::new(SqliteSource(database)),
@@ -105,6 +110,7 @@ impl Backing {
                 sqlite_has_change(&changes, id).map_err(|error| error.to_string())
             }),
             heart: None,
+            snapshots,
         })
     }
 
@@ -134,6 +140,8 @@ impl Backing {
         };
         let mark_path = dir.join("drained");
         let mark = Mark::read(&mark_path, identity);
+        let key = source.signing_key(options, identity, reached.is_some())?;
+        tracing::debug!(origin = key.origin(), "checkpoints are signed under this name");
         let (log, mark, begins) = match reached {
             Some((log, state, begins)) => {
                 let there = mark_of(&state, identity);
@@ -191,9 +199,31 @@ impl Backing {
                 let mut session = changes.lock().unwrap_or_else(PoisonError::into_inner);
                 has_change(&mut session, id).map_err(|error| error.to_string())
             }),
+            snapshots: Arc::new(PgSnapshots::later(connector.clone())),
             heart: Some(Heart::new(connector, lease)),
         })
     }
+}
+
+/// Sees to it that there is a key to sign with.
+pub(crate) fn make_signing_key(
+    options: &StoreOptions,
+    identity: Identity,
+    was_signed: bool,
+) -> Result<KeyFile, StoreError> {
+    let dir = &options.dir;
+    let was_signed = was_signed || dir.join("checkpoint").exists();
+    let default = format!("conclave/{}", hex::encode(identity.replica));
+    let origin = options.origin.as_ref().unwrap_or(&default);
+    let file = KeyFile::load_or_make(dir, origin, was_signed, &*options.entropy)?;
+    if options.origin.as_ref().is_some_and(|origin| origin != file.origin()) {
+        let message = format!(
+            "its log is called `{}`, the configuration says `{origin}`; a log keeps its name",
+            file.origin()
+        );
+        return Err(StoreError::damaged(&dir.join("ledger.key"), message));
+    }
+    Ok(file)
 }
 
 fn taken(state: &LogState, identity: Identity) -> u64 {

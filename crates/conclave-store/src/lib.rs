@@ -4,10 +4,11 @@
 //! exactly once, and says so only when it is true.
 //!
 //! A data directory holds `lock`, `replica` (who this installation is), `pepper` (the secret of the
-//! keys), `spool/`, `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes)
-//! and, after damage, `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the
-//! directory then has `database` (which one), `drained` (how far it has come) and `cache.db` (keys
-//! and people as they last were) instead.
+//! keys), `ledger.key` (the seed that signs checkpoints), `checkpoint` (the last one), `spool/`,
+//! `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes) and, after damage,
+//! `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the directory then has
+//! `database` (which one), `drained` (how far it has come) and `cache.db` (keys and people as they
+//! last were) instead.
 
 mod archive;
 mod backing;
@@ -22,7 +23,12 @@ mod lock;
 mod options;
 mod people;
 mod postgres;
+mod proofs;
+mod publish;
+mod reader;
+mod rebuild;
 mod replica;
+mod snapshot;
 mod spool;
 mod store;
 
@@ -31,7 +37,10 @@ pub use inspect::{CannotCheck, Inspection, inspect};
 pub use keys::{KeyBook, KeyText, KeyUse, NewKey, Pepper};
 pub use options::{Stamp, StoreOptions};
 pub use people::{PeopleBook, PersonRecord};
-pub use postgres::{DatabaseUrl, inspect_database};
+pub use postgres::{DatabaseUrl, Moved, inspect_database, move_to_postgres, rebuild_database};
+pub use publish::OnPublished;
+pub use reader::{LedgerReader, LedgerRow};
+pub use rebuild::rebuild;
 pub use replica::Identity;
 pub use spool::{Disk, FileDisk, SegmentSink, SpoolStats};
 pub use store::Store;

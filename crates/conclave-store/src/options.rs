@@ -4,6 +4,7 @@
 //! unusual machines.
 
 use crate::postgres::DatabaseUrl;
+use crate::publish::OnPublished;
 use crate::spool::{Disk, FileDisk};
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
@@ -77,6 +78,11 @@ pub struct StoreOptions {
     pub read_patience: Duration,
     /// How many readers of each kind work at once.
     pub readers: usize,
+    /// The name of the log in its checkpoints, for when its key is made; without one it is made of
+    /// the replica's.
+    pub origin: Option<String>,
+    /// Is told of every published checkpoint.
+    pub on_published: Option<OnPublished>,
 }
 
 impl StoreOptions {
@@ -97,6 +103,8 @@ impl StoreOptions {
             drain_entries_max: 2_000,
             read_patience: Duration::from_secs(5),
             readers: 2,
+            origin: None,
+            on_published: None,
         }
     }
 }

@@ -14,16 +14,20 @@ use crate::lock::DirLock;
 use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreOptions};
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::Heart;
+use crate::proofs::Shown;
+use crate::publish::{Desk, DeskParts, Handover, KeyFile};
 use crate::replica::Identity;
+use crate::snapshot::{Snapshots, ask};
 use crate::spool::{
     Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
-use conclave_engine::{Archive, KeyRing, Ledger};
-use conclave_ledger::{Body, Draft, Kind, Value};
+use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs};
+use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// How often the keys and the notes of other processes are looked at.
 const KEEPER_TICK: Duration = Duration::from_secs(1);
@@ -32,6 +36,9 @@ const USES_TICKS: u32 = 60;
 
 /// After how many ticks the lease of a replica is renewed.
 const BEAT_TICKS: u32 = 3;
+
+/// How many questions about proofs are answered at once.
+const PROOFS_AT_ONCE: usize = 2;
 
 /// How long closing waits for the database; what it does not take stays in the spool.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
@@ -47,6 +54,9 @@ pub struct Store {
     stamps: Arc<Stamps>,
     notes: Arc<Notes>,
     keeper: Arc<Keeper>,
+    desk: Arc<Desk>,
+    snapshots: Arc<dyn Snapshots>,
+    dir: PathBuf,
     identity: Identity,
     is_new: bool,
     running: Mutex<Running>,
@@ -55,6 +65,7 @@ pub struct Store {
 #[derive(Default)]
 struct Running {
     keeper: Option<JoinHandle<()>>,
+    publisher: Option<JoinHandle<()>>,
     writer: Option<JoinHandle<()>>,
     drainer: Option<JoinHandle<()>>,
     lock: Option<DirLock>,
@@ -87,6 +98,62 @@ impl Store {
     pub fn archive(&self) -> Arc<dyn Archive> {
         let archive: Arc<dyn ReadSide> = Arc::clone(&self.archive);
         archive
+    }
+
+    /// What is shown to those who do not trust us.
+    #[must_use]
+    pub fn proofs(&self) -> Arc<dyn Proofs> {
+        Arc::new(Shown {
+            snapshots: Arc::clone(&self.snapshots),
+            desk: Arc::clone(&self.desk),
+            dir: self.dir.clone(),
+            intake: Arc::clone(&self.ledger.intake),
+            progress: Arc::clone(&self.ledger.progress),
+            patience: self.notes.patience,
+            lane: Arc::new(Semaphore::new(PROOFS_AT_ONCE)),
+        })
+    }
+
+    /// Signs a checkpoint now, instead of within a second, if the log grew. Blocks.
+    ///
+    /// # Errors
+    /// When it must not or cannot be signed.
+    pub fn publish(&self) -> Result<Option<String>, StoreError> {
+        let published = self.desk.publish().map_err(StoreError::Key)?;
+        Ok(published.map(|published| published.note))
+    }
+
+    /// Hands the signing of checkpoints over to a new key; both keys sign from now on. Blocks.
+    ///
+    /// # Errors
+    /// When the key file or the ledger refuses.
+    pub fn rotate_key(
+        &self,
+        entropy: &dyn Entropy,
+    ) -> Result<(VerifierKey, VerifierKey), StoreError> {
+        self.settle(SHUTDOWN_PATIENCE)?;
+        let told = self.told_handovers()?;
+        let (old, new) = KeyFile::load(&self.dir)?.add(&told, entropy)?;
+        let rotation = Rotation::new(&old, &new);
+        let appended = self.notes.append(Kind::KeyRotate, 0, rotation.to_public());
+        appended.map_err(StoreError::Key)?;
+        self.settle(SHUTDOWN_PATIENCE)?;
+        self.publish()?;
+        Ok((rotation.old, rotation.new))
+    }
+
+    /// Forgets the seed of the key before; only the one in force signs from now on. Says whether
+    /// there was one.
+    ///
+    /// # Errors
+    /// When the key file refuses.
+    pub fn end_key_overlap(&self) -> Result<bool, StoreError> {
+        let told = self.told_handovers()?;
+        KeyFile::load(&self.dir)?.end_overlap(&told)
+    }
+
+    fn told_handovers(&self) -> Result<Vec<Handover>, StoreError> {
+        ask(&*self.snapshots, |log| log.handovers(u64::MAX >> 1))
     }
 
     /// Which keys open what.
@@ -147,8 +214,8 @@ impl Store {
     /// # Errors
     /// When the database or the ledger refuses.
     pub fn sync_keys(&self) -> Result<usize, StoreError> {
-        let refreshed = self.ring.refresh().map_err(|error| StoreError::Key(error.to_string()));
-        refreshed.and_then(|()| self.notes.pump().map_err(StoreError::Key))
+        self.ring.refresh()?;
+        self.notes.pump().map_err(StoreError::Key)
     }
 
     /// Waits until everything appended so far is in the database. Blocks.
@@ -167,6 +234,8 @@ impl Store {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         self.keeper.stop();
         join("keeper", running.keeper.take());
+        self.desk.stop();
+        join("publisher", running.publisher.take());
         if running.writer.is_some() && self.settle(SHUTDOWN_PATIENCE).is_err() {
             tracing::warn!("not everything could be drained; the rest stays in the spool");
         }
@@ -175,6 +244,10 @@ impl Store {
         self.archive.close_idle();
         join("drainer", running.drainer.take());
         let first = running.lock.take();
+        // What came in since the last tick gets its checkpoint now, so that its receipts exist.
+        if first.is_some() && self.desk.publish().is_err() {
+            tracing::warn!("the last entries have no checkpoint yet");
+        }
         if let Some(Err(error)) = first.is_some().then(|| self.ring.write_uses()) {
             tracing::warn!(%error, "the last uses of keys could not be written");
         }
@@ -212,6 +285,13 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let Backing { identity, source, log, mark, mark_path, archive, .. } = backing;
         let reading = (options.readers, options.read_patience);
+        let desk = Arc::new(Desk::new(DeskParts {
+            dir: options.dir.clone(),
+            snapshots: Arc::clone(&backing.snapshots),
+            clock: Arc::clone(&options.clock),
+            on_published: options.on_published.clone(),
+        }));
+        let dir = options.dir.clone();
         let is_new = backing.begins && recovered.segments.is_empty();
         let core = Core::start(options, identity, recovered, (source, log, mark, mark_path))?;
         let Core { ledger, stamps, .. } = &core;
@@ -234,8 +314,18 @@ impl Store {
                 ledger.intake.close();
             })?
         };
+        let publisher = {
+            let desk = Arc::clone(&desk);
+            spawn("publisher", move || desk.run()).inspect_err(|_| {
+                keeper.stop();
+                ledger.intake.close();
+            })?
+        };
         Ok(Self {
             ledger: core.ledger,
+            desk,
+            snapshots: backing.snapshots,
+            dir,
             archive,
             ring,
             book: Arc::new(backing.book),
@@ -248,6 +338,7 @@ impl Store {
             is_new,
             running: Mutex::new(Running {
                 keeper: Some(thread),
+                publisher: Some(publisher),
                 writer: Some(core.writer),
                 drainer: Some(core.drainer),
                 lock: Some(lock),

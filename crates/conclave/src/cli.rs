@@ -36,9 +36,12 @@ pub enum Command {
     /// Measure speed on this machine.
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Check the ledger offline.
+    /// Check the ledger, prove what is in it, write it out.
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Move a ledger from one database to another.
+    #[command(subcommand)]
+    Migrate(MigrateCommand),
     /// Make, list and revoke API keys; works while the gateway runs.
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -62,6 +65,9 @@ pub struct ServeArgs {
     /// Directory for the ledger, the spool and keys; wins over the file [default: conclave-data].
     #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA")]
     pub data: Option<PathBuf>,
+    /// The PostgreSQL behind the spool; wins over the file [default: SQLite in the data directory].
+    #[command(flatten)]
+    pub database: DatabaseArg,
     /// How to log to stderr; RUST_LOG sets what.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
@@ -179,6 +185,23 @@ fn parse_limit(text: &str) -> Result<usize, String> {
 pub enum BenchCommand {
     /// Measure how fast texts are read on one core, the start of `check`, and memory.
     Detect,
+    /// Measure the spool, SQLite and, where one is given, PostgreSQL, beside what the disk gives.
+    Ledger(BenchLedgerArgs),
+}
+
+/// `conclave bench ledger`
+#[derive(Debug, Args)]
+pub struct BenchLedgerArgs {
+    /// Where the data directories are made, and removed afterwards; the disk is what is measured.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Entries of each measurement.
+    #[arg(long, value_name = "N", default_value_t = 100_000,
+          value_parser = clap::value_parser!(u64).range(1_000..=10_000_000))]
+    pub entries: u64,
+    /// An empty PostgreSQL database to measure with.
+    #[command(flatten)]
+    pub database: DatabaseArg,
 }
 
 fn parse_mode(name: &str) -> Result<conclave_core::Mode, String> {
@@ -191,19 +214,183 @@ fn parse_mode(name: &str) -> Result<conclave_core::Mode, String> {
 /// `conclave ledger`
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand {
-    /// Re-hash every entry, check every body and counter, and run every consensus again.
+    /// Re-hash every entry, tile and body, check every checkpoint, and run every consensus again.
     ///
     /// Exit 0: everything holds. Exit 1: the first altered, missing or reordered entry is named.
     /// Exit 2: it could not be checked.
-    Verify(DataArgs),
+    Verify(LedgerVerifyArgs),
+    /// Print the proof that a decision is in the log, as a C2SP tlog-proof.
+    Prove(LedgerProveArgs),
+    /// Print the receipt of a decision, or check one offline.
+    Receipt(LedgerReceiptArgs),
+    /// Write the log to a directory that anybody can check: tiles, bundles, bodies, JSON lines.
+    Export(LedgerExportArgs),
+    /// Print the last signed checkpoint.
+    Checkpoint(LedgerSource),
+    /// Print the keys that sign checkpoints, the one in force first.
+    Vkey(LedgerSource),
+    /// Hand the signing of checkpoints over to a new key; the gateway must not run meanwhile.
+    RotateKey(LedgerRotateArgs),
+    /// Derive the query tables again from the log; the log is only read.
+    ///
+    /// With SQLite the gateway must not run meanwhile; with PostgreSQL replicas wait for it.
+    Rebuild(DataArgs),
+}
+
+/// `conclave migrate`
+#[derive(Debug, Subcommand)]
+pub enum MigrateCommand {
+    /// Move the ledger of a data directory, its keys and people to PostgreSQL; every proof stays
+    /// valid.
+    ///
+    /// The gateway must not run meanwhile. All or nothing: the root is compared before anything is
+    /// committed, and the whole log is checked afterwards.
+    SqliteToPostgres(MigrateArgs),
+}
+
+/// `conclave migrate sqlite-to-postgres`
+#[derive(Debug, Args)]
+pub struct MigrateArgs {
+    /// The data directory; it stays the replica's own, for the spool.
+    #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA", default_value = "conclave-data")]
+    pub data: PathBuf,
+    /// Where to.
+    #[command(flatten)]
+    pub database: DatabaseArg,
+}
+
+/// Where a ledger is read from.
+#[derive(Clone, Debug, Args)]
+pub struct LedgerSource {
+    /// The data directory of a gateway, running or not [default: conclave-data].
+    #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA", conflicts_with_all = ["export", "url"])]
+    pub data: Option<PathBuf>,
+    /// The PostgreSQL that holds it.
+    #[command(flatten)]
+    pub database: DatabaseArg,
+    /// A directory that `ledger export` wrote.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "database"])]
+    pub export: Option<PathBuf>,
+    /// A running gateway.
+    #[arg(long, value_name = "URL", conflicts_with = "database")]
+    pub url: Option<String>,
+}
+
+/// Which PostgreSQL.
+#[derive(Clone, Debug, Args)]
+pub struct DatabaseArg {
+    /// The address of a PostgreSQL database, or where it is written: postgres://..., env:NAME or
+    /// file:PATH.
+    #[arg(long, value_name = "URL", env = "CONCLAVE_DATABASE", hide_env_values = true)]
+    pub database: Option<String>,
+}
+
+impl DatabaseArg {
+    /// The address that was given.
+    ///
+    /// # Errors
+    /// When it cannot be read or is none.
+    pub fn url(&self) -> anyhow::Result<Option<conclave_store::DatabaseUrl>> {
+        let given = self.database.as_deref().map(crate::config::database_url);
+        given.transpose().map_err(|why| anyhow::anyhow!("--database: {why}"))
+    }
+}
+
+/// With which key a gateway is asked.
+#[derive(Clone, Debug, Args)]
+pub struct LedgerKeyArg {
+    /// With --url: an API key, of an auditor for entries.
+    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
+    pub key: Option<String>,
+}
+
+/// `conclave ledger verify`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerVerifyArgs {
+    /// Where.
+    #[command(flatten)]
+    pub source: LedgerSource,
+    /// As whom.
+    #[command(flatten)]
+    pub key: LedgerKeyArg,
+    /// The key that must have signed, from a place you trust; without it, the ledger's own word is
+    /// taken.
+    #[arg(long, value_name = "VKEY")]
+    pub vkey: Option<String>,
+    /// With --export and --url: a checkpoint kept from last time; the log must begin with it. It is
+    /// replaced by the new one when everything holds.
+    #[arg(long, value_name = "FILE")]
+    pub since: Option<PathBuf>,
+}
+
+/// `conclave ledger prove`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerProveArgs {
+    /// The decision.
+    #[arg(value_name = "AUDIT_ID")]
+    pub id: String,
+    /// Where.
+    #[command(flatten)]
+    pub source: LedgerSource,
+    /// As whom.
+    #[command(flatten)]
+    pub key: LedgerKeyArg,
+}
+
+/// `conclave ledger receipt`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerReceiptArgs {
+    /// The decision.
+    #[arg(value_name = "AUDIT_ID", required_unless_present = "check", conflicts_with = "check")]
+    pub id: Option<String>,
+    /// Check this receipt or tlog-proof offline; exit 1 when it proves nothing.
+    #[arg(long, value_name = "FILE", requires = "vkey")]
+    pub check: Option<PathBuf>,
+    /// With --check: the key that must have signed, from a place you trust.
+    #[arg(long, value_name = "VKEY")]
+    pub vkey: Option<String>,
+    /// Where.
+    #[command(flatten)]
+    pub source: LedgerSource,
+    /// As whom.
+    #[command(flatten)]
+    pub key: LedgerKeyArg,
+}
+
+/// `conclave ledger export`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerExportArgs {
+    /// A new or empty directory.
+    #[arg(value_name = "DIR")]
+    pub to: PathBuf,
+    /// Leave out the words: leaves, tiles and checkpoints only.
+    #[arg(long)]
+    pub without_bodies: bool,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+/// `conclave ledger rotate-key`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerRotateArgs {
+    /// Instead of making a new key, end the time in which the old one signs as well.
+    #[arg(long)]
+    pub end_overlap: bool,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
 }
 
 /// Where the data is.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct DataArgs {
     /// The data directory of a gateway, running or not.
     #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA", default_value = "conclave-data")]
     pub data: PathBuf,
+    /// The PostgreSQL behind it.
+    #[command(flatten)]
+    pub database: DatabaseArg,
 }
 
 /// `conclave keys`

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Redteam(args) => commands::redteam::run(args, cli.json),
         Command::Bench(command) => commands::bench::run(command, cli.json),
         Command::Ledger(command) => commands::ledger::run(command, cli.json),
+        Command::Migrate(command) => commands::migrate::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),

@@ -9,12 +9,16 @@
 mod columns;
 mod log;
 mod schema;
+mod snapshot;
 mod sqlite_log;
+mod tiles;
 
 pub(crate) use columns::{DecisionColumns, DeliveryColumns};
-pub(crate) use log::{Hole, LogState, states};
-pub(crate) use schema::{LEDGER, OPS};
+pub(crate) use log::{Hole, LogState, rederive, states};
+pub(crate) use schema::{LEDGER, OPS, TILES_SINCE};
+pub(crate) use snapshot::{SqliteSnapshots, published};
 pub(crate) use sqlite_log::{SqliteLog, SqliteSource};
+pub(crate) use tiles::SqlTiles;
 
 use crate::durable::private;
 use crate::error::StoreError;

@@ -1,9 +1,10 @@
 //! The log in SQLite, as the drainer sees it.
 
 use super::log::{Inserter, LogState, load_state, open_deliveries};
-use super::{LEDGER, open_writer};
+use super::{LEDGER, open_writer, tiles};
 use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
 use crate::error::StoreError;
+use crate::publish::was_signed;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::{Path, PathBuf};
 
@@ -19,11 +20,22 @@ impl SqliteLog {
     /// # Errors
     /// When it cannot be opened or does not fit together.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        let conn = open_writer(path, LEDGER)?;
+        let mut conn = open_writer(path, LEDGER)?;
+        tiles::ensure(&mut conn).map_err(StoreError::database(path))?;
         let state = load_state(&conn).map_err(StoreError::database(path))?;
         let advice = "; run `conclave ledger verify` and restore it from a backup";
         let state = state.map_err(|what| StoreError::damaged(path, what + advice))?;
         Ok(Self { conn, state })
+    }
+}
+
+impl SqliteLog {
+    /// Whether a checkpoint of this log was ever stored.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub(crate) fn was_signed(&self) -> rusqlite::Result<bool> {
+        was_signed(&self.conn)
     }
 }
 

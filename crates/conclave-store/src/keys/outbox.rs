@@ -3,6 +3,7 @@
 //! **Invariant:** each note becomes one entry. A note that an earlier run may have turned into an
 //! entry without getting to remove it is looked up in the log first.
 
+use super::book::Note;
 use crate::db::{OPS, open_writer};
 use crate::error::StoreError;
 use conclave_ledger::{Kind, Value, cbor};
@@ -49,6 +50,14 @@ pub(crate) struct Waiting {
     pub(crate) kind: String,
     pub(crate) tenant: i64,
     pub(crate) public: Vec<u8>,
+}
+
+impl Waiting {
+    /// The note as it was left.
+    pub(crate) fn into_note(self) -> Note {
+        let (kind, tenant) = (Kind::parse(&self.kind), self.tenant.cast_unsigned());
+        Note { id: self.id, kind, tenant, public: self.public, created_ms: 0 }
+    }
 }
 
 /// The notes of the operational database.

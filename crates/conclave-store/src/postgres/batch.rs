@@ -5,7 +5,9 @@
 
 use crate::db::{DecisionColumns, DeliveryColumns, Hole, LogState, states};
 use crate::replica::Identity;
-use conclave_ledger::{EntryId, Kind, Leaf, Value, leaf_hash};
+use conclave_ledger::{
+    EntryId, Kind, Leaf, Rotation, TileEdge, TileId, Value, decode_hashes, encode_hashes, leaf_hash,
+};
 use std::collections::{BTreeMap, HashMap};
 
 /// A decision's row, with its delivery where that came in the same batch.
@@ -23,6 +25,7 @@ pub(super) struct Batch {
     pub(super) leaves: Vec<u8>,
     pub(super) ends: Vec<i32>,
     pub(super) hashes: Vec<u8>,
+    pub(super) tiles: Vec<(TileId, Vec<u8>)>,
     pub(super) body_seqs: Vec<i64>,
     pub(super) bodies: Vec<Vec<u8>>,
     pub(super) derived: Derivation,
@@ -37,6 +40,7 @@ pub(super) struct Derivation {
     /// Deliveries of decisions of earlier batches; a later one takes the place of an earlier one.
     pub(super) deliveries: BTreeMap<[u8; 16], (i64, DeliveryColumns)>,
     pub(super) changes: Vec<(Vec<u8>, i64)>,
+    pub(super) rotations: Vec<(i64, String, String)>,
 }
 
 impl Batch {
@@ -48,6 +52,7 @@ impl Batch {
             leaves: Vec::new(),
             ends: Vec::new(),
             hashes: Vec::new(),
+            tiles: Vec::new(),
             body_seqs: Vec::new(),
             bodies: Vec::new(),
             derived: Derivation::default(),
@@ -99,7 +104,32 @@ impl Batch {
             self.bodies.push(body.to_vec());
         }
         self.state.range.append(hash);
+        let tiles = &mut self.tiles;
+        self.state.edge.append(hash, |id, hashes| tiles.push((id, encode_hashes(hashes))));
     }
+}
+
+/// The edge of the tree as it stands in the head: for each level, how many hashes and which.
+pub(super) fn encode_edge(edge: &TileEdge) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for level in 0..edge.levels() {
+        let hashes = edge.level(level);
+        // A tile that is not full has at most 255.
+        bytes.push(u8::try_from(hashes.len()).unwrap_or(u8::MAX));
+        bytes.extend(encode_hashes(hashes));
+    }
+    bytes
+}
+
+/// Reads an edge; `None` unless it fits a log of this size.
+pub(super) fn decode_edge(mut bytes: &[u8], size: u64) -> Option<TileEdge> {
+    let mut levels = Vec::new();
+    while let Some((count, rest)) = bytes.split_first() {
+        let (hashes, rest) = rest.split_at_checked(usize::from(*count) * 32)?;
+        levels.push(decode_hashes(hashes)?);
+        bytes = rest;
+    }
+    TileEdge::new(size, levels)
 }
 
 impl Derivation {
@@ -117,6 +147,12 @@ impl Derivation {
             Kind::KeyChange => {
                 let id = leaf.draft.public.get("outbox").and_then(Value::as_bytes);
                 self.changes.extend(id.map(|id| (id.to_vec(), seq)));
+            }
+            // A rotation that does not hold changes no key; `verify` names it.
+            Kind::KeyRotate => {
+                let rotation = Rotation::from_public(&leaf.draft.public).filter(Rotation::holds);
+                let keys = rotation.map(|keys| (seq, keys.old.to_string(), keys.new.to_string()));
+                self.rotations.extend(keys);
             }
             _ => {}
         }
@@ -136,6 +172,6 @@ impl Derivation {
 
     /// How many rows it comes to.
     pub(super) fn len(&self) -> usize {
-        self.decisions.len() + self.deliveries.len() + self.changes.len()
+        self.decisions.len() + self.deliveries.len() + self.changes.len() + self.rotations.len()
     }
 }

@@ -4,17 +4,26 @@
 //! with a place. Memory does not grow with the log: entries come by pages of a bounded size, and a
 //! value that is larger than an entry can be is not read.
 
+use super::batch::encode_edge;
 use super::link::{Conn, Connector, LinkError, Param};
 use super::schema;
 use super::url::DatabaseUrl;
 use crate::db::{DecisionColumns, DeliveryColumns};
-use crate::inspect::{CannotCheck, HeldSegment, Inspection, Taken, feed_pending, hold_segments};
+use crate::inspect::{
+    AHEAD, CannotCheck, CheckpointCheck, HeldSegment, Inspection, KeyChain, Opened, Taken, Trouble,
+    beside, feed_pending, hold_segments, send_beside,
+};
 use crate::options::SEGMENT_BYTES_MAX;
+use crate::publish::{Handover, Published};
 use crate::replica::Identity;
-use conclave_ledger::{Auditor, CompactRange, Entry, Head, Kind, Leaf, Report};
+use conclave_ledger::{
+    Auditor, CompactRange, Entry, Head, Kind, Leaf, Report, Rotation, TILE_WIDTH, TileEdge, TileId,
+    VerifierKey, encode_hashes,
+};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
@@ -27,12 +36,6 @@ const PAGE_BYTES: i64 = 8 << 20;
 /// The largest bundle that can have been written: a full batch and one entry of the largest size.
 const BUNDLE_BYTES_MAX: i64 = 16 << 20;
 const VALUE_BYTES_MAX: i64 = SEGMENT_BYTES_MAX.cast_signed();
-
-/// Something went wrong while reading: a finding, or no answer at all.
-enum Trouble {
-    Damage(String),
-    Cannot(CannotCheck),
-}
 
 impl From<LinkError> for Trouble {
     fn from(error: LinkError) -> Self {
@@ -60,19 +63,164 @@ pub fn inspect_database(
     dir: Option<&Path>,
     inspection: Inspection<'_>,
 ) -> Result<Report, CannotCheck> {
-    // Opened before the database is read: what is drained meanwhile is then seen here or there.
+    // Read before the database is: what is drained or signed meanwhile is then seen here or there.
+    let kept = dir.map(beside).transpose()?.flatten();
     let segments = match dir {
         Some(dir) if dir.join("spool").is_dir() => hold_segments(&dir.join("spool"))?,
         _ => Vec::new(),
     };
     let conn = open(url)?;
-    let Inspection { progress, mut check } = inspection;
+    std::thread::scope(|scope| {
+        let pinned = inspection.vkey.as_ref();
+        let chain = match key_chain(&conn, pinned, kept.is_some()) {
+            Err(Trouble::Cannot(cannot)) => return Err(cannot),
+            Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
+            Ok(chain) => chain,
+        };
+        let checkpoints = match chain {
+            Chain::Unsigned => CheckpointCheck::default(),
+            Chain::Broken(problem) => CheckpointCheck::failed(problem),
+            Chain::Of(chain) => {
+                let (to, from) = sync_channel(AHEAD);
+                scope.spawn(move || send_checkpoints(url, kept.as_deref(), &chain, &to));
+                match CheckpointCheck::new(from) {
+                    Err(Trouble::Cannot(cannot)) => return Err(cannot),
+                    Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
+                    Ok(check) => check,
+                }
+            }
+        };
+        walk(&conn, segments, checkpoints, inspection)
+    })
+}
+
+fn unreadable(problem: String) -> Report {
+    let mut auditor = Auditor::new();
+    auditor.note(0, None, problem);
+    auditor.finish(None)
+}
+
+/// Who signed a log.
+enum Chain {
+    /// Nobody yet.
+    Unsigned,
+    /// Somebody who had no right to.
+    Broken(String),
+    /// These keys.
+    Of(KeyChain),
+}
+
+fn key_chain(
+    conn: &Conn,
+    pinned: Option<&VerifierKey>,
+    is_signed: bool,
+) -> Result<Chain, Trouble> {
+    let sql = "SELECT seq, old_vkey, new_vkey FROM log_rotation ORDER BY seq LIMIT 10001";
+    let rows = conn.query(sql, &[])?;
+    if rows.len() > 10_000 {
+        return Err(Trouble::Damage("the key was handed over too often to be true".to_owned()));
+    }
+    let handovers = rows.iter().map(|row| {
+        let seq: i64 = get(row, 0)?;
+        Ok(Handover { seq: seq.cast_unsigned(), old: get(row, 1)?, new: get(row, 2)? })
+    });
+    let handovers = handovers.collect::<Result<Vec<_>, Trouble>>()?;
+    let own = super::shared::first_key(conn)?;
+    let own = || own.and_then(|key| VerifierKey::parse(&key).ok());
+    match KeyChain::with_own(own, handovers, pinned) {
+        Ok(Some(chain)) => Ok(Chain::Of(chain)),
+        Ok(None) if !is_signed && last_checkpoint(conn)? == 0 => Ok(Chain::Unsigned),
+        Ok(None) => {
+            let sentence = "nobody says which key signed; give it with --vkey";
+            Err(Trouble::Cannot(CannotCheck(sentence.to_owned())))
+        }
+        Err(problem) => Ok(Chain::Broken(problem)),
+    }
+}
+
+fn last_checkpoint(conn: &Conn) -> Result<u64, Trouble> {
+    let row = conn.row("SELECT coalesce(max(size), 0) FROM log_checkpoint", &[])?;
+    Ok(row.map_or(Ok(0), |row| get::<i64>(&row, 0))?.cast_unsigned())
+}
+
+/// Opens the checkpoints in order, on a connection of its own, ahead of the entries.
+fn send_checkpoints(
+    url: &DatabaseUrl,
+    beside: Option<&str>,
+    chain: &KeyChain,
+    to: &SyncSender<Result<Opened, CannotCheck>>,
+) {
+    if let Err(error) = stream_checkpoints(url, beside, chain, to) {
+        // Whoever is gone needs no answer.
+        let _ = to.send(Err(error));
+    }
+}
+
+fn stream_checkpoints(
+    url: &DatabaseUrl,
+    beside: Option<&str>,
+    chain: &KeyChain,
+    to: &SyncSender<Result<Opened, CannotCheck>>,
+) -> Result<(), CannotCheck> {
+    let cannot = |error: LinkError| CannotCheck(format!("the checkpoints cannot be read: {error}"));
+    let conn = open(url)?;
+    let mut last = 0_i64;
+    loop {
+        let sql = "SELECT size, CASE WHEN octet_length(note) <= 65536 THEN note ELSE '' END, at_ms
+                   FROM log_checkpoint WHERE size > $1 ORDER BY size LIMIT 512";
+        let rows = conn.query(sql, &[(&last, Type::INT8)]).map_err(cannot)?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in &rows {
+            let read = || -> Result<Published, tokio_postgres::Error> {
+                let (size, at_ms): (i64, i64) = (row.try_get(0)?, row.try_get(2)?);
+                let (size, at_ms) = (size.cast_unsigned(), at_ms.cast_unsigned());
+                Ok(Published { size, note: row.try_get(1)?, at_ms })
+            };
+            let stored = read().map_err(|error| cannot(error.into()))?;
+            last = stored.size.cast_signed();
+            if to.send(Ok(chain.opened(&stored))).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    send_beside(last.cast_unsigned(), beside, chain, to);
+    Ok(())
+}
+
+/// Takes the whole log, page by page.
+fn walk(
+    conn: &Conn,
+    segments: Vec<HeldSegment>,
+    checkpoints: CheckpointCheck,
+    inspection: Inspection<'_>,
+) -> Result<Report, CannotCheck> {
+    let Inspection { progress, mut check, vkey } = inspection;
     let seen = RefCell::new(Seen::default());
     let auditor = Auditor::with_check(Box::new(|seq, leaf, body| {
         seen.borrow_mut().note(seq, leaf);
         check.as_mut().map_or(Ok(()), |check| check(seq, leaf, body))
     }));
-    let mut walk = Walk { conn: &conn, auditor, seen: &seen, progress, decisions: 0 };
+    // Asked first: after damage the transaction gives no answers any more.
+    let last = match last_checkpoint(conn) {
+        Ok(last) => last,
+        Err(Trouble::Cannot(cannot)) => return Err(cannot),
+        Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
+    };
+    let (edge, tiles) = (TileEdge::default(), Vec::new());
+    let mut walk = Walk {
+        conn,
+        auditor,
+        seen: &seen,
+        progress,
+        decisions: 0,
+        edge,
+        tiles,
+        tile_count: 0,
+        tile_finding: None,
+        checkpoints,
+    };
     let head = match walk.whole_log() {
         Ok(head) => head,
         Err(Trouble::Cannot(cannot)) => return Err(cannot),
@@ -82,7 +230,7 @@ pub fn inspect_database(
             None
         }
     };
-    let Walk { mut auditor, .. } = walk;
+    let mut auditor = walk.finish(last, vkey.is_some());
     feed_rest(segments, &seen, &mut auditor)?;
     Ok(auditor.finish(head.as_ref()))
 }
@@ -126,6 +274,7 @@ struct Seen {
     taken: Taken,
     decisions: BTreeMap<u64, DecisionColumns>,
     deliveries: Vec<(u64, [u8; 16], DeliveryColumns)>,
+    rotations: Vec<(u64, Option<(String, String)>)>,
     ended: bool,
 }
 
@@ -143,6 +292,11 @@ impl Seen {
             (Kind::Delivery, Some(audit)) => {
                 self.deliveries.push((seq, audit, DeliveryColumns::of(leaf)));
             }
+            (Kind::KeyRotate, _) => {
+                let rotation = Rotation::from_public(&leaf.draft.public);
+                let keys = rotation.map(|keys| (keys.old.to_string(), keys.new.to_string()));
+                self.rotations.push((seq, keys));
+            }
             _ => {}
         }
     }
@@ -155,6 +309,12 @@ struct Walk<'w, 'a> {
     seen: &'w RefCell<Seen>,
     progress: Option<Box<dyn FnMut(u64, u64) + 'w>>,
     decisions: u64,
+    edge: TileEdge,
+    /// Full tiles of this page, still to be compared.
+    tiles: Vec<(TileId, Vec<u8>)>,
+    tile_count: u64,
+    tile_finding: Option<(u64, String)>,
+    checkpoints: CheckpointCheck,
 }
 
 /// One bundle as stored.
@@ -167,7 +327,7 @@ struct Bundle {
     leaves: Option<Vec<u8>>,
 }
 
-impl Walk<'_, '_> {
+impl<'a> Walk<'_, 'a> {
     fn whole_log(&mut self) -> Result<Option<Head>, Trouble> {
         let head = self.head()?;
         let total = head.as_ref().map_or(0, |head| head.size);
@@ -178,11 +338,13 @@ impl Walk<'_, '_> {
             after = last.first;
             self.feed(&bundles)?;
             self.compare()?;
+            self.compare_tiles()?;
             if let Some(tell) = &mut self.progress {
                 tell(self.auditor.entries(), total);
             }
         }
         self.whole_tables()?;
+        self.compare_edge()?;
         Ok(head)
     }
 
@@ -268,7 +430,10 @@ impl Walk<'_, '_> {
             if matches!(body, Some(None)) {
                 self.auditor.note(seq, None, "the body is not of a possible size");
             }
-            self.auditor.feed(&Entry { seq, leaf, leaf_hash, body: body.flatten() });
+            let hash = self.auditor.feed(&Entry { seq, leaf, leaf_hash, body: body.flatten() });
+            let tiles = &mut self.tiles;
+            self.edge.append(hash, |id, hashes| tiles.push((id, encode_hashes(hashes))));
+            self.checkpoints.pass(&mut self.auditor)?;
             start = end;
         }
         if let (Ok(root), true) = (bundle.root.as_slice().try_into(), fits)
@@ -301,6 +466,15 @@ impl Walk<'_, '_> {
                 self.auditor.note(*seq, None, problem);
             }
         }
+        let rotations = std::mem::take(&mut self.seen.borrow_mut().rotations);
+        for (seq, expected) in rotations {
+            let sql = "SELECT old_vkey, new_vkey FROM log_rotation WHERE seq = $1";
+            let row = self.conn.row(sql, &[(&seq.cast_signed(), Type::INT8)])?;
+            let stored = row.map(|row| Ok::<_, Trouble>((get(&row, 0)?, get(&row, 1)?))).transpose()?;
+            if expected.is_none() || stored != expected {
+                self.auditor.note(seq, None, "log_rotation does not say what this entry says");
+            }
+        }
         let rows = self.delivery_rows(&deliveries)?;
         for (seq, audit, expected) in &deliveries {
             // A later delivery of the same decision takes the place of an earlier one.
@@ -312,6 +486,71 @@ impl Walk<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Compares the tiles that became full with the stored ones.
+    fn compare_tiles(&mut self) -> Result<(), Trouble> {
+        let tiles = std::mem::take(&mut self.tiles);
+        if tiles.is_empty() {
+            return Ok(());
+        }
+        self.tile_count += tiles.len() as u64;
+        let levels: Vec<i16> = tiles.iter().map(|(id, _)| id.level.into()).collect();
+        let places: Vec<i64> = tiles.iter().map(|(id, _)| id.index.cast_signed()).collect();
+        let sql = "SELECT t.level, t.idx, t.hashes
+                   FROM unnest($1::smallint[], $2::bigint[]) AS w (level, idx)
+                   JOIN log_tile t ON t.level = w.level AND t.idx = w.idx
+                   WHERE octet_length(t.hashes) <= 8192";
+        let values: [Param<'_>; 2] = [(&levels, Type::INT2_ARRAY), (&places, Type::INT8_ARRAY)];
+        let rows = self.conn.query(sql, &values)?;
+        let mut stored: HashMap<(i16, i64), Vec<u8>> = HashMap::new();
+        for row in &rows {
+            stored.insert((get(row, 0)?, get(row, 1)?), get(row, 2)?);
+        }
+        for (id, hashes) in &tiles {
+            let place = (id.level.into(), id.index.cast_signed());
+            if stored.get(&place) != Some(hashes) && self.tile_finding.is_none() {
+                let first =
+                    id.index.saturating_mul(TILE_WIDTH.saturating_pow(u32::from(id.level) + 1));
+                let problem = format!("the stored tile {} is not what the entries say", id.path());
+                self.tile_finding = Some((first, problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares what is not full, and counts what should not be there.
+    fn compare_edge(&mut self) -> Result<(), Trouble> {
+        let size = self.edge.size();
+        let row = self.conn.row("SELECT edge FROM log_head", &[])?;
+        let stored: Option<Vec<u8>> = row.map(|row| get(&row, 0)).transpose()?;
+        if stored.is_some_and(|stored| stored != encode_edge(&self.edge)) {
+            let problem = "the edge in the head is not what the entries say".to_owned();
+            self.tile_finding.get_or_insert((size, problem));
+        }
+        let row = self.conn.row("SELECT count(*) FROM log_tile", &[])?;
+        let stored = row.map_or(Ok(0), |row| get::<i64>(&row, 0))?.cast_unsigned();
+        if stored != self.tile_count {
+            let problem = format!("{stored} tiles are stored, there should be {}", self.tile_count);
+            self.tile_finding.get_or_insert((size, problem));
+        }
+        Ok(())
+    }
+
+    /// Tiles and checkpoints name a range of entries, so they only speak where no entry is known to
+    /// be bad.
+    fn finish(self, last: u64, pinned: bool) -> Auditor<'a> {
+        let Self { mut auditor, checkpoints, tile_finding, .. } = self;
+        let entries = auditor.entries();
+        let unsigned = pinned && last == 0 && entries > 0;
+        let unsigned = unsigned.then(|| (0, "no checkpoint is stored for this log".to_owned()));
+        let signed = checkpoints.finish(entries, last).or(unsigned);
+        let findings = [tile_finding, signed].into_iter().flatten();
+        let first = findings.min_by_key(|(seq, _)| *seq).filter(|_| auditor.is_sound());
+        if let Some((seq, problem)) = first {
+            auditor.note(seq, None, problem);
+        }
+        auditor
     }
 
     fn decision_rows(

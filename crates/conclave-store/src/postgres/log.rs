@@ -6,14 +6,17 @@
 //! **Invariant:** an entry whose number is not above its replica's mark is skipped, so that each is in
 //! the log exactly once however often it is handed over.
 
-use super::batch::{Batch, Derivation};
+use super::batch::{Batch, Derivation, decode_edge, encode_edge};
 use super::lease::Lease;
 use super::link::{Conn, Connector, LinkError};
 use super::{schema, shared};
+use crate::backing::make_signing_key;
 use crate::db::LogState;
 use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
 use crate::error::StoreError;
 use crate::keys::Pepper;
+use crate::options::StoreOptions;
+use crate::publish::KeyFile;
 use crate::replica::Identity;
 use conclave_engine::Entropy;
 use conclave_ledger::CompactRange;
@@ -50,7 +53,9 @@ pub(super) fn read_head(
     conn: &Conn,
     lock: &str,
 ) -> Result<Result<LogState, String>, LinkError> {
-    let sql = format!("SELECT size, root, compact_range, ts_ms FROM log_head WHERE id = 1 {lock}");
+    let sql = format!(
+        "SELECT size, root, compact_range, ts_ms, edge FROM log_head WHERE id = 1 {lock}"
+    );
     let Some(row) = conn.row(&sql, &[])? else {
         return Ok(Err("the head of the log is missing".to_owned()));
     };
@@ -63,7 +68,10 @@ pub(super) fn read_head(
     let ts_ms = ts_ms.cast_unsigned();
     let advice = "its head does not have its root; run `conclave ledger verify` and restore it \
                   from a backup";
-    let state = range.map(|range| LogState { range, ts_ms, ..LogState::default() });
+    let edge = decode_edge(row.try_get(4)?, size.cast_unsigned());
+    let state = range
+        .zip(edge)
+        .map(|(range, edge)| LogState { range, edge, ts_ms, ..LogState::default() });
     Ok(state.ok_or_else(|| advice.to_owned()))
 }
 
@@ -166,6 +174,19 @@ pub(super) fn write_entries(conn: &Conn, batch: &Batch) -> Result<(), LinkError>
         (&batch.leaves as _, Type::BYTEA),
     ];
     conn.execute(sql, &values)?;
+    if !batch.tiles.is_empty() {
+        let levels: Vec<i16> = batch.tiles.iter().map(|(id, _)| id.level.into()).collect();
+        let places: Vec<i64> = batch.tiles.iter().map(|(id, _)| id.index.cast_signed()).collect();
+        let hashes: Vec<&[u8]> = batch.tiles.iter().map(|(_, hashes)| &hashes[..]).collect();
+        let sql = "INSERT INTO log_tile
+                   SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::bytea[])";
+        let values = [
+            (&levels as _, Type::INT2_ARRAY),
+            (&places as _, Type::INT8_ARRAY),
+            (&hashes as _, Type::BYTEA_ARRAY),
+        ];
+        conn.execute(sql, &values)?;
+    }
     if !batch.bodies.is_empty() {
         let sql = "INSERT INTO log_body SELECT * FROM unnest($1::bigint[], $2::bytea[])";
         let values =
@@ -179,12 +200,15 @@ pub(super) fn write_entries(conn: &Conn, batch: &Batch) -> Result<(), LinkError>
 pub(super) fn write_head(conn: &Conn, state: &LogState) -> Result<(), LinkError> {
     let (range, ts_ms) = (&state.range, state.ts_ms.cast_signed());
     let (size, root, encoded) = (range.size().cast_signed(), range.root(), range.encode());
-    let sql = "UPDATE log_head SET size = $1, root = $2, compact_range = $3, ts_ms = $4";
+    let edge = encode_edge(&state.edge);
+    let sql = "UPDATE log_head SET size = $1, root = $2, compact_range = $3, ts_ms = $4,
+               edge = $5";
     let values = [
         (&size as _, Type::INT8),
         (&root.as_slice() as _, Type::BYTEA),
         (&encoded as _, Type::BYTEA),
         (&ts_ms as _, Type::INT8),
+        (&edge as _, Type::BYTEA),
     ];
     conn.execute(sql, &values)?;
     let replicas: Vec<&[u8]> = state.taken.keys().map(|identity| &identity.replica[..]).collect();
@@ -214,6 +238,10 @@ pub(super) fn write_derived(conn: &Conn, derived: &Derivation) -> Result<(), Lin
         let sql = "INSERT INTO log_change SELECT * FROM unnest($1::bytea[], $2::bigint[])
                    ON CONFLICT DO NOTHING";
         conn.execute(sql, &[(&ids, Type::BYTEA_ARRAY), (&seqs, Type::INT8_ARRAY)])?;
+    }
+    for (seq, old, new) in &derived.rotations {
+        let sql = "INSERT INTO log_rotation VALUES ($1, $2, $3)";
+        conn.execute(sql, &[(seq, Type::INT8), (old, Type::TEXT), (new, Type::TEXT)])?;
     }
     Ok(())
 }
@@ -314,6 +342,24 @@ impl PgSource {
         state.taken = load_taken(&conn, replica).map_err(named)?.into_iter().collect();
         let log = PgLog { conn, lease: self.lease, size: state.range.size() };
         Ok((log, state, begins))
+    }
+
+    /// The key that signs: all replicas have the same, and the first makes it.
+    ///
+    /// # Errors
+    /// When this directory has another key than the other replicas, or none.
+    pub(crate) fn signing_key(
+        &self,
+        options: &StoreOptions,
+        identity: Identity,
+        reached: bool,
+    ) -> Result<KeyFile, StoreError> {
+        if !reached {
+            return KeyFile::load(&self.dir);
+        }
+        let conn = self.connector.connect(PATIENCE);
+        let conn = conn.map_err(|error| self.connector.named(&error))?;
+        shared::agree_on_key(&conn, &self.dir, || make_signing_key(options, identity, false))
     }
 }
 

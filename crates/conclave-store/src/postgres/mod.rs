@@ -6,6 +6,7 @@
 mod archive;
 mod batch;
 mod books;
+mod import;
 mod inspect;
 mod lease;
 mod link;
@@ -13,9 +14,11 @@ mod log;
 mod schema;
 mod session;
 mod shared;
+mod snapshot;
 mod tls;
 mod url;
 
+pub use import::{Moved, move_to_postgres, rebuild_database};
 pub use inspect::inspect_database;
 pub use url::DatabaseUrl;
 
@@ -26,3 +29,4 @@ pub(crate) use link::Connector;
 pub(crate) use log::PgSource;
 pub(crate) use session::Session;
 pub(crate) use shared::is_bound;
+pub(crate) use snapshot::PgSnapshots;

@@ -90,7 +90,7 @@ fn step(conn: &Conn, number: i32, migration: &str) -> Result<(), LinkError> {
     if number == 1 {
         let empty = CompactRange::new();
         let (root, range) = (empty.root(), empty.encode());
-        let sql = "INSERT INTO log_head VALUES (1, 0, $1, $2, 0)";
+        let sql = "INSERT INTO log_head VALUES (1, 0, $1, $2, 0, '')";
         let values = [(&root.as_slice() as _, Type::BYTEA), (&range as _, Type::BYTEA)];
         conn.execute(sql, &values)?;
     }

@@ -8,6 +8,7 @@ use super::link::{Conn, LinkError};
 use crate::durable;
 use crate::error::StoreError;
 use crate::keys::Pepper;
+use crate::publish::{Handover, KeyFile};
 use conclave_engine::Entropy;
 use std::path::Path;
 use tokio_postgres::types::Type;
@@ -39,6 +40,50 @@ pub(crate) fn agree_on_pepper(conn: &Conn, pepper: &Pepper) -> Result<(), StoreE
          open anything here; copy the file `pepper` from the data directory of another replica",
         database.display()
     )))
+}
+
+/// What is settled already; absent if nothing is.
+fn settled(conn: &Conn, name: &str) -> Result<Option<Vec<u8>>, LinkError> {
+    let row = conn.row("SELECT value FROM shared_fact WHERE name = $1", &[(&name, Type::TEXT)])?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// The first key of the log, by its own word.
+pub(crate) fn first_key(conn: &Conn) -> Result<Option<String>, LinkError> {
+    Ok(settled(conn, "ledger_key")?.map(|key| String::from_utf8_lossy(&key).into_owned()))
+}
+
+/// Checks that this directory signs with the key of the log; the first replica makes it.
+pub(crate) fn agree_on_key(
+    conn: &Conn,
+    dir: &Path,
+    make: impl FnOnce() -> Result<KeyFile, StoreError>,
+) -> Result<KeyFile, StoreError> {
+    let named = |error: LinkError| conn.connector().named(&error);
+    let advice = || {
+        StoreError::Foreign(format!(
+            "checkpoints of {} are signed with another key than that of {}; copy the file \
+             `ledger.key` from the data directory of another replica",
+            conn.connector().shown().display(),
+            dir.display()
+        ))
+    };
+    let there = settled(conn, "ledger_key").map_err(named)?;
+    if there.is_some() && !dir.join("ledger.key").is_file() {
+        return Err(advice());
+    }
+    let file = make()?;
+    let sql = "SELECT new_vkey FROM log_rotation ORDER BY seq DESC LIMIT 1";
+    let rotated = conn.row(sql, &[]).map_err(named)?;
+    let rotated = rotated.map(|row| row.try_get::<_, String>(0)).transpose();
+    if let Some(in_force) = rotated.map_err(|error| named(error.into()))? {
+        // Which of the keys in the file signs is then said by the log.
+        let last = Handover { seq: 0, old: String::new(), new: in_force };
+        return file.signers(&[last]).map(|_| file).map_err(|_| advice());
+    }
+    let ours = file.verifiers(&[]).first().map(ToString::to_string).unwrap_or_default();
+    let theirs = settle(conn, "ledger_key", ours.as_bytes()).map_err(named)?;
+    if theirs == ours.as_bytes() { Ok(file) } else { Err(advice()) }
 }
 
 /// Whether this replica is the one that begins the log.

@@ -77,6 +77,12 @@ impl DatabaseUrl {
         Ok(Self { config, shown, tls })
     }
 
+    /// Whether the address itself holds the password.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
     pub(super) const fn config(&self) -> &Config {
         &self.config
     }

@@ -28,13 +28,15 @@ impl Place {
         Self { root: TempDir::new().unwrap(), cluster: Some(cluster), url: Some(url) }
     }
 
-    /// The data directory of a replica; all have the first one's pepper.
+    /// The data directory of a replica; all have the first one's secrets.
     pub fn dir(&self, replica: usize) -> PathBuf {
         let dir = self.root.path().join(format!("replica{replica}"));
         std::fs::create_dir_all(&dir).unwrap();
-        let first = self.root.path().join("replica0/pepper");
-        if first.exists() && !dir.join("pepper").exists() {
-            std::fs::copy(first, dir.join("pepper")).unwrap();
+        for secret in ["pepper", "ledger.key"] {
+            let first = self.root.path().join("replica0").join(secret);
+            if first.exists() && !dir.join(secret).exists() {
+                std::fs::copy(first, dir.join(secret)).unwrap();
+            }
         }
         dir
     }
@@ -85,7 +87,7 @@ impl Place {
                 seen.lock().unwrap().push(leaf.clone());
                 Ok(())
             });
-        let report = self.inspect_with(None, Inspection { check: Some(check), progress: None });
+        let report = self.inspect_with(None, Inspection { check: Some(check), ..Inspection::default() });
         assert!(report.ok, "{:?}", report.first_bad);
         std::mem::take(&mut leaves.lock().unwrap())
     }

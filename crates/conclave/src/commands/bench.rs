@@ -92,7 +92,9 @@ struct Speed {
 /// # Errors
 /// When the data files compiled in are broken or the program cannot start itself.
 pub fn run(command: &BenchCommand, as_json: bool) -> anyhow::Result<Answer> {
-    let BenchCommand::Detect = command;
+    if let BenchCommand::Ledger(args) = command {
+        return super::bench_ledger::run(args, as_json);
+    }
     let speed = measure()?;
     if as_json {
         output::json(&speed);

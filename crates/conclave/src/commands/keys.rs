@@ -1,14 +1,13 @@
 //! `conclave keys`: API keys, also while the gateway runs.
 
 use super::Answer;
-use crate::cli::{KeyCreateArgs, KeysCommand, RoleName};
+use crate::cli::{DataArgs, KeyCreateArgs, KeysCommand, RoleName};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use conclave_core::TenantId;
 use conclave_engine::{Clock, KeyRecord, KeyRole};
 use conclave_store::{KeyBook, NewKey, Pepper};
 use serde_json::json;
-use std::path::Path;
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
@@ -19,14 +18,14 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 pub fn run(command: &KeysCommand, as_json: bool) -> anyhow::Result<Answer> {
     match command {
         KeysCommand::Create(args) => create(args, as_json),
-        KeysCommand::List(data) => list(&open(&data.data)?, as_json),
-        KeysCommand::Revoke { id, data } => revoke(&open(&data.data)?, id, as_json),
+        KeysCommand::List(data) => list(&open(data)?, as_json),
+        KeysCommand::Revoke { id, data } => revoke(&open(data)?, id, as_json),
     }
 }
 
-fn open(data: &Path) -> anyhow::Result<KeyBook> {
-    let pepper = Pepper::load(data, &SystemEntropy)?;
-    Ok(KeyBook::open(data, pepper)?)
+fn open(args: &DataArgs) -> anyhow::Result<KeyBook> {
+    let pepper = Pepper::load(&args.data, &SystemEntropy)?;
+    Ok(KeyBook::open(&args.data, args.database.url()?.as_ref(), pepper)?)
 }
 
 fn create(args: &KeyCreateArgs, as_json: bool) -> anyhow::Result<Answer> {
@@ -39,7 +38,7 @@ fn create(args: &KeyCreateArgs, as_json: bool) -> anyhow::Result<Answer> {
         label: args.label.clone(),
         expires_ms: lasts.map(|ms| now_ms.saturating_add(ms)),
     };
-    let (record, key) = open(&args.data.data)?.issue(new, now_ms, &SystemEntropy)?;
+    let (record, key) = open(&args.data)?.issue(new, now_ms, &SystemEntropy)?;
     if as_json {
         output::json(&json!({"key": key.reveal(), "record": record}));
     } else {

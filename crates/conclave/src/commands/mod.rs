@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod bench;
+mod bench_ledger;
 pub mod check;
 pub mod checker;
 pub mod config;
@@ -10,6 +11,7 @@ pub mod explain;
 pub mod keys;
 pub mod ledger;
 mod lines;
+pub mod migrate;
 pub mod redteam;
 mod rows;
 pub mod serve;

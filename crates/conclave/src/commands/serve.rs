@@ -6,13 +6,13 @@ use crate::cli::ServeArgs;
 use crate::config::{self, Config};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
 use conclave_engine::{Clock, Entropy, KeyRole, Memory};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
-use conclave_store::{NewKey, PeopleBook, PersonRecord, Stamp, Store, StoreOptions};
+use conclave_store::{NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -43,6 +43,9 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Config> {
     if let Some(data) = &args.data {
         config.server.data.clone_from(data);
     }
+    if let Some(database) = &args.database.database {
+        config.storage.database = Some(database.parse().map_err(|why: String| anyhow!(why))?);
+    }
     Ok(config)
 }
 
@@ -56,6 +59,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let store = Store::open(StoreOptions {
         stamp: stamp(&config)?,
         drain_linger: DRAIN_LINGER,
+        database: config.storage.url().map_err(|why| anyhow!("storage.database: {why}"))?,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?;
     let ground = Ground {
@@ -68,10 +72,13 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
-    let gateway = Gateway::new(engine, assemble::manners(&config), store.keys(), limits.clone());
+    let (manners, keys) = (assemble::manners(&config), store.keys());
+    let gateway = Gateway::new(engine, manners, keys, store.proofs(), limits.clone());
     welcome(&store, &config)?;
-    store.sync_keys()?;
-    let dashboard = dashboard(&config, &ground, &gateway)?;
+    if let Err(error) = store.sync_keys() {
+        away(error)?;
+    }
+    let dashboard = dashboard(&config, &store, &ground, &gateway)?;
     announce(&config, address);
     let chores =
         tokio::spawn(reload_and_flush(hangup, args.config.clone(), ground, gateway.clone()));
@@ -108,16 +115,37 @@ fn welcome(store: &Store, config: &Config) -> anyhow::Result<()> {
         let Stamp { policy, directives, build } = stamp;
         store.ledger().append_soon(Draft { policy, directives, build, ..draft }, Body::empty());
     }
-    let tenant = TenantId::new("default")?;
-    if store.key_book().list()?.is_empty() {
-        let new = NewKey {
-            environment: "live".into(),
-            tenant: tenant.clone(),
-            role: KeyRole::Owner,
-            label: "first owner".into(),
-            expires_ms: None,
-        };
-        let (_, key) = store.key_book().issue(new, SystemClock.now_ms(), &SystemEntropy)?;
+    if let Err(error) = first_key(store, config).and_then(|()| first_person(store)) {
+        away(error.downcast::<StoreError>()?)?;
+    }
+    Ok(())
+}
+
+/// A database that cannot be reached now is no reason not to serve; whatever else is, is.
+fn away(error: StoreError) -> Result<(), StoreError> {
+    match error {
+        StoreError::Unreachable { .. } => {
+            tracing::warn!(%error, "keys and people are those of the last contact");
+            Ok(())
+        }
+        error => Err(error),
+    }
+}
+
+fn first_key(store: &Store, config: &Config) -> anyhow::Result<()> {
+    if !store.key_book().list()?.is_empty() {
+        return Ok(());
+    }
+    let new = NewKey {
+        environment: "live".into(),
+        tenant: TenantId::new("default")?,
+        role: KeyRole::Owner,
+        label: "first owner".into(),
+        expires_ms: None,
+    };
+    // Of several replicas that begin at once, one makes the key.
+    let made = store.key_book().issue_first(new, SystemClock.now_ms(), &SystemEntropy)?;
+    if let Some((_, key)) = made {
         output::note(&format!(
             "\nA new owner key was made. It is shown this once; keep it:\n\n    {}\n\nMake others \
              with `conclave keys create --data {}`.\n",
@@ -125,16 +153,22 @@ fn welcome(store: &Store, config: &Config) -> anyhow::Result<()> {
             config.server.data.display()
         ));
     }
-    let people = PeopleBook::open(&config.server.data)?;
-    if people.list()?.is_empty() {
-        let password = new_password();
-        people.put(&PersonRecord {
-            name: "owner".into(),
-            tenant,
-            role: KeyRole::Owner,
-            password_hash: hash_password(&password, &SystemEntropy),
-            created_ms: SystemClock.now_ms(),
-        })?;
+    Ok(())
+}
+
+fn first_person(store: &Store) -> anyhow::Result<()> {
+    if !store.people_book().list()?.is_empty() {
+        return Ok(());
+    }
+    let password = new_password();
+    let made = store.people_book().put_first(&PersonRecord {
+        name: "owner".into(),
+        tenant: TenantId::new("default")?,
+        role: KeyRole::Owner,
+        password_hash: hash_password(&password, &SystemEntropy),
+        created_ms: SystemClock.now_ms(),
+    })?;
+    if made {
         output::note(&format!(
             "Sign in to the dashboard as `owner` with this password, shown this once:\n\n    \
              {password}\n"
@@ -151,8 +185,13 @@ fn new_password() -> String {
     random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 
-fn dashboard(config: &Config, ground: &Ground, gateway: &Gateway) -> anyhow::Result<Dashboard> {
-    let people = PeopleBook::open(&config.server.data)?.list()?;
+fn dashboard(
+    config: &Config,
+    store: &Store,
+    ground: &Ground,
+    gateway: &Gateway,
+) -> anyhow::Result<Dashboard> {
+    let people = store.people()?;
     let accounts = people.into_iter().map(|person| {
         let PersonRecord { name, tenant, role, password_hash, .. } = person;
         (Account { name, tenant, role }, password_hash)

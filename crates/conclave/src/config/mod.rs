@@ -4,10 +4,12 @@
 //! and scrutiny and bars may only be raised.
 
 mod check;
+mod database;
 mod load;
 mod secret;
 
 pub use check::{Finding, findings};
+pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
 pub use secret::SecretRef;
 
@@ -23,6 +25,8 @@ use std::path::PathBuf;
 pub struct Config {
     /// Where to listen and where to keep data.
     pub server: Server,
+    /// What stands behind the spool.
+    pub storage: Storage,
     /// Bounds on what clients can make grow.
     pub limits: Limits,
     /// Which directives are in force.
@@ -60,6 +64,25 @@ impl Default for Server {
             data: "conclave-data".into(),
             https: false,
         }
+    }
+}
+
+/// What stands behind the spool.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// The address of a PostgreSQL database; `env:NAME` or `file:PATH` where it holds a password.
+    /// Without one, SQLite in the data directory.
+    pub database: Option<DatabaseRef>,
+}
+
+impl Storage {
+    /// The address of the database, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be read; the sentence does not repeat it.
+    pub fn url(&self) -> Result<Option<conclave_store::DatabaseUrl>, String> {
+        self.database.as_ref().map(DatabaseRef::url).transpose()
     }
 }
 

@@ -30,8 +30,31 @@ CREATE TABLE log_head (
     size bigint NOT NULL,
     root bytea NOT NULL,
     compact_range bytea NOT NULL,
-    ts_ms bigint NOT NULL
+    ts_ms bigint NOT NULL,
+    edge bytea NOT NULL
 ) WITH (fillfactor = 10);
+ALTER TABLE log_head ALTER COLUMN edge SET STORAGE EXTERNAL;
+
+-- Tiles of the tree, once they are full; those that are not stand in the head, as its edge.
+CREATE TABLE log_tile (
+    level smallint NOT NULL,
+    idx bigint NOT NULL,
+    hashes bytea NOT NULL,
+    PRIMARY KEY (level, idx)
+);
+ALTER TABLE log_tile ALTER COLUMN hashes SET STORAGE EXTERNAL;
+
+CREATE TABLE log_checkpoint (
+    size bigint PRIMARY KEY,
+    note text NOT NULL,
+    at_ms bigint NOT NULL
+);
+
+CREATE TABLE log_rotation (
+    seq bigint PRIMARY KEY,
+    old_vkey text NOT NULL,
+    new_vkey text NOT NULL
+);
 
 CREATE TABLE log_replica (
     replica bytea NOT NULL,
@@ -61,6 +84,10 @@ BEGIN
 END $$;
 
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_bundle
+    FOR EACH STATEMENT EXECUTE FUNCTION conclave_append_only();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_tile
+    FOR EACH STATEMENT EXECUTE FUNCTION conclave_append_only();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log_checkpoint
     FOR EACH STATEMENT EXECUTE FUNCTION conclave_append_only();
 CREATE TRIGGER append_only BEFORE UPDATE OR TRUNCATE ON log_body
     FOR EACH STATEMENT EXECUTE FUNCTION conclave_append_only();

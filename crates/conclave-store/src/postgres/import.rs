@@ -1,0 +1,185 @@
+//! Moves the log of a data directory from SQLite to PostgreSQL, and derives tables again.
+//!
+//! **Invariant:** all or nothing: the whole move is one transaction, and it is committed only when the
+//! tree over what was copied has the root it had before. Leaves are copied byte for byte, so every proof
+//! and every checkpoint stays valid.
+
+use super::batch::{Batch, Derivation};
+use super::books::{insert_key, insert_person, leave_note};
+use super::link::{Conn, Connector, LinkError, Param};
+use super::log::{read_head, write_derived, write_entries, write_head};
+use super::snapshot::PgSnapshot;
+use super::url::DatabaseUrl;
+use super::{schema, shared};
+use crate::backing::refuse_bound;
+use crate::db::{LogState, SqliteLog, SqliteSnapshots};
+use crate::error::StoreError;
+use crate::keys::{BookTables, NoteTable, Pepper, SqliteBooks, SqliteNotes};
+use crate::lock::DirLock;
+use crate::publish::{KeyFile, Published};
+use crate::replica::Identity;
+use crate::snapshot::{Snapshot, Snapshots};
+use conclave_engine::Entropy;
+use conclave_ledger::Leaf;
+use std::path::Path;
+use std::time::Duration;
+use tokio_postgres::types::Type;
+
+/// How long one statement of a move may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// A bundle ends when it has grown to this.
+const BUNDLE_ENTRIES: usize = 2_000;
+const BUNDLE_BYTES: usize = 8 << 20;
+
+/// What a move came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Entries of the log.
+    pub entries: u64,
+    /// Its root, which is what it was.
+    pub root: [u8; 32],
+    /// Whether an earlier move had got that far already.
+    pub was_there: bool,
+}
+
+/// Copies the log, its bodies, checkpoints, keys and people, and binds the directory to the database.
+/// The gateway must not run; what waits in its spool goes to the new database at its next start.
+///
+/// # Errors
+/// When either side cannot be used, or the database holds another log; nothing is changed then.
+pub fn move_to_postgres(
+    dir: &Path,
+    url: &DatabaseUrl,
+    entropy: &dyn Entropy,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Moved, StoreError> {
+    let _lock = DirLock::take(dir)?;
+    refuse_bound(dir)?;
+    let database = dir.join("ledger.db");
+    if !database.is_file() {
+        return Err(StoreError::Key(format!("there is no ledger in {}", dir.display())));
+    }
+    let log = SqliteLog::open(&database)?;
+    let identity = Identity::load(dir, log.state.taken.keys().next_back().copied(), entropy)?;
+    let pepper = Pepper::load(dir, entropy)?;
+    let connector = Connector::new(url)?;
+    let named = |error: LinkError| connector.named(&error);
+    let mut conn = connector.connect(PATIENCE).map_err(named)?;
+    schema::prepare(&mut conn, PATIENCE)?;
+    let (entries, root) = (log.state.range.size(), log.state.range.root());
+    conn.begin().map_err(named)?;
+    let there = read_head(&conn, "FOR UPDATE").map_err(named)?;
+    let there = there.map_err(|what| StoreError::damaged(&connector.shown(), what))?;
+    let was_there = there.range.size() > 0 && there.range == log.state.range;
+    if was_there {
+        conn.run("ROLLBACK").map_err(named)?;
+    } else if there.range.size() > 0 {
+        let message = format!("it holds another ledger, of {} entries", there.range.size());
+        return Err(StoreError::Database { path: connector.shown(), message });
+    } else {
+        copy_log(&conn, &database, &log.state, progress)?;
+        copy_books(&conn, dir)?;
+        shared::begins_log(&conn, identity.replica).map_err(named)?;
+        conn.commit().map_err(named)?;
+    }
+    shared::agree_on_pepper(&conn, &pepper)?;
+    shared::agree_on_key(&conn, dir, || KeyFile::load(dir))?;
+    shared::bind(&conn, dir, entropy)?;
+    Ok(Moved { entries, root, was_there })
+}
+
+fn copy_log(
+    conn: &Conn,
+    database: &Path,
+    state: &LogState,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), StoreError> {
+    let named = |error: LinkError| conn.connector().named(&error);
+    let size = state.range.size();
+    let mut batch = Batch::new(LogState::default());
+    SqliteSnapshots::new(database).with(&mut |log| {
+        log.rows(size, &mut |row| {
+            batch.push(row.leaf, row.body.unwrap_or_default());
+            if let Ok(leaf) = Leaf::decode(row.leaf) {
+                batch.derived.add(row.seq.cast_signed(), &leaf);
+            }
+            if batch.len() >= BUNDLE_ENTRIES || batch.leaves.len() >= BUNDLE_BYTES {
+                flush(conn, &mut batch).map_err(named)?;
+                progress(row.seq + 1, size);
+            }
+            Ok(())
+        })?;
+        log.checkpoints(&mut |published| keep_checkpoint(conn, &published).map_err(named))
+    })?;
+    flush(conn, &mut batch).map_err(named)?;
+    if batch.state.range != state.range {
+        let message = "its leaves do not lead to the root of its head; run `conclave ledger \
+                       verify`. Nothing was moved";
+        return Err(StoreError::damaged(database, message));
+    }
+    let moved = LogState { ts_ms: state.ts_ms, taken: state.taken.clone(), ..batch.state };
+    write_head(conn, &moved).map_err(named)?;
+    progress(size, size);
+    Ok(())
+}
+
+/// Writes what was gathered and begins the next bundle.
+fn flush(conn: &Conn, batch: &mut Batch) -> Result<(), LinkError> {
+    if batch.len() > 0 {
+        write_entries(conn, batch)?;
+        write_derived(conn, &batch.derived)?;
+        *batch = Batch::new(std::mem::take(&mut batch.state));
+    }
+    Ok(())
+}
+
+fn keep_checkpoint(conn: &Conn, published: &Published) -> Result<(), LinkError> {
+    let (size, at_ms) = (published.size.cast_signed(), published.at_ms.cast_signed());
+    let values: [Param<'_>; 3] =
+        [(&size, Type::INT8), (&published.note, Type::TEXT), (&at_ms, Type::INT8)];
+    conn.execute("INSERT INTO log_checkpoint VALUES ($1, $2, $3)", &values).map(|_| ())
+}
+
+fn copy_books(conn: &Conn, dir: &Path) -> Result<(), StoreError> {
+    let named = |error: LinkError| conn.connector().named(&error);
+    let mut books = SqliteBooks::open(dir)?;
+    for (digest, key) in books.keys()? {
+        insert_key(conn, &key, &digest).map_err(named)?;
+    }
+    for person in books.people()? {
+        insert_person(conn, &person).map_err(named)?;
+    }
+    for note in SqliteNotes::open(dir)?.waiting(u32::MAX)? {
+        leave_note(conn, &note.into_note()).map_err(named)?;
+    }
+    Ok(())
+}
+
+/// Derives the query tables again from the log, in one transaction; says from how many entries.
+///
+/// # Errors
+/// When the database refuses; nothing is changed then.
+pub fn rebuild_database(url: &DatabaseUrl) -> Result<u64, StoreError> {
+    let connector = Connector::new(url)?;
+    let named = |error: LinkError| connector.named(&error);
+    let mut conn = connector.connect(PATIENCE).map_err(named)?;
+    schema::prepare(&mut conn, PATIENCE)?;
+    conn.begin().map_err(named)?;
+    let head = read_head(&conn, "FOR UPDATE").map_err(named)?;
+    let head = head.map_err(|what| StoreError::damaged(&connector.shown(), what))?;
+    let clear = "DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation";
+    conn.run(clear).map_err(named)?;
+    let (size, mut derived) = (head.range.size(), Derivation::default());
+    PgSnapshot(&conn).leaves(0, size, &mut |seq, leaf| {
+        if let Ok(leaf) = Leaf::decode(leaf) {
+            derived.add(seq.cast_signed(), &leaf);
+        }
+        if derived.len() >= BUNDLE_ENTRIES {
+            write_derived(&conn, &std::mem::take(&mut derived)).map_err(named)?;
+        }
+        Ok(())
+    })?;
+    write_derived(&conn, &derived).map_err(named)?;
+    conn.commit().map_err(named)?;
+    Ok(size)
+}

@@ -1,0 +1,274 @@
+//! Several gateways on one PostgreSQL, as a client sees them: killed under load, with the database
+//! stopped under them and away at their start.
+//!
+//! Needs PostgreSQL; `cargo xtask test` installs it. `CONCLAVE_KILLS` sets how often a replica is
+//! killed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
+
+mod house;
+
+use conclave_testkit::{Behaviour, Cluster, MockModel};
+use house::{House, ask, chat_body, conclave, config_for};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const REPLICAS: usize = 3;
+const CLIENTS: usize = 30;
+
+async fn mock() -> MockModel {
+    let kind = "Thank you for telling me. What was the hardest part of it?";
+    MockModel::start(move |_| Behaviour::Reply(kind.into())).await.unwrap()
+}
+
+fn cluster() -> (Cluster, String) {
+    let cluster = Cluster::start().unwrap_or_else(|why| panic!("{why}"));
+    let url = cluster.fresh().unwrap();
+    (cluster, url)
+}
+
+fn config(base_url: &str, database: &str) -> String {
+    let extra = format!(
+        "[detection]\nsecond_tier = \"never\"\n[storage]\ndatabase = \"{database}\"\n"
+    );
+    config_for(base_url, &extra)
+}
+
+/// A further replica has the secrets of the first.
+fn share_secrets(first: &Path, other: &Path) {
+    std::fs::create_dir_all(other.join("data")).unwrap();
+    for file in ["data/pepper", "data/ledger.key", "owner-key"] {
+        std::fs::copy(first.join(file), other.join(file)).unwrap();
+    }
+}
+
+fn verify_database(url: &str, data: &Path) -> (Option<i32>, Value) {
+    let data = data.to_str().unwrap();
+    let output =
+        conclave(&["--json", "ledger", "verify", "--database", url, "--data", data]);
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code(), report)
+}
+
+/// Where replicas can be reached just now.
+type Doors = Arc<Mutex<Vec<Option<SocketAddr>>>>;
+
+/// Asks one replica after the other until it is told to stop; returns the ids of whole replies.
+async fn client(
+    at: usize,
+    doors: Doors,
+    key: String,
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+) -> Vec<String> {
+    let auth = format!("authorization: Bearer {key}\r\n");
+    let body = chat_body("My day was long and I am tired.").to_string();
+    let mut ids = Vec::new();
+    for turn in at.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let door = doors.lock().unwrap()[turn % REPLICAS];
+        let reply = match door {
+            Some(addr) => {
+                ask(addr, "POST", "/v1/chat/completions", &auth, body.as_bytes()).await.ok()
+            }
+            None => None,
+        };
+        match reply {
+            Some(reply) => {
+                assert_eq!(reply.status, 200, "{}", reply.body);
+                ids.push(reply.own("audit_id").as_str().unwrap().to_owned());
+                answered.fetch_add(1, Ordering::Relaxed);
+            }
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+    ids
+}
+
+async fn all_decisions(house: &House) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    let mut page = "/v1/decisions?limit=500".to_owned();
+    loop {
+        let list = house.get(&page).await.json();
+        for row in list["data"].as_array().unwrap_or_else(|| panic!("{list}")) {
+            *found.entry(row["id"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        let Some(next) = list["next_before"].as_str() else { return found };
+        page = format!("/v1/decisions?limit=500&before={next}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kills_of_replicas_under_load_lose_nothing_and_double_nothing() {
+    let kills = std::env::var("CONCLAVE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
+    let (mock, (_cluster, url)) = (mock().await, cluster());
+    let config = config(&mock.base_url(), &url);
+    let root = tempfile::tempdir().unwrap();
+    let dirs: Vec<_> = (0..REPLICAS).map(|n| root.path().join(format!("replica{n}"))).collect();
+    std::fs::create_dir_all(&dirs[0]).unwrap();
+    let first = House::start(&dirs[0], &config);
+    let key = first.key.clone();
+    for other in &dirs[1..] {
+        share_secrets(&dirs[0], other);
+    }
+    let mut houses = vec![Some(first)];
+    houses.extend(dirs[1..].iter().map(|dir| Some(House::start(dir, &config))));
+    let addrs = houses.iter().map(|house| Some(house.as_ref().unwrap().addr)).collect();
+    let (doors, stop): (Doors, _) = (Arc::new(Mutex::new(addrs)), Arc::new(AtomicBool::new(false)));
+    let answered = Arc::new(AtomicUsize::new(0));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|at| {
+            let (doors, stop) = (Arc::clone(&doors), Arc::clone(&stop));
+            tokio::spawn(client(at, doors, key.clone(), stop, Arc::clone(&answered)))
+        })
+        .collect();
+    let mut random = 0x9e37_79b9_u32;
+    for kill in 0..kills {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let victim = (random >> 16) as usize % REPLICAS;
+        let enough = answered.load(Ordering::Relaxed) + 1 + (random >> 8) as usize % 60;
+        while answered.load(Ordering::Relaxed) < enough {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        doors.lock().unwrap()[victim] = None;
+        houses[victim].take().unwrap().kill();
+        if kill % 10 == 9 {
+            let (code, report) = verify_database(&url, &dirs[victim].join("data"));
+            assert_eq!(code, Some(0), "after {kill} kills: {report}");
+        }
+        let again = House::start(&dirs[victim], &config);
+        doors.lock().unwrap()[victim] = Some(again.addr);
+        houses[victim] = Some(again);
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut received = Vec::new();
+    for client in clients {
+        received.extend(client.await.unwrap());
+    }
+    // Whoever is stopped has drained what it took; then the last one sees everything.
+    let last = houses.pop().unwrap().unwrap();
+    for house in houses.into_iter().flatten() {
+        assert!(house.stop());
+    }
+    let recorded = all_decisions(&last).await;
+    assert!(received.len() > kills, "too few replies to mean anything");
+    for id in &received {
+        assert_eq!(recorded.get(id), Some(&1), "{id} of {}", received.len());
+    }
+    assert!(last.stop());
+    let (code, report) = verify_database(&url, &dirs[0].join("data"));
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["kinds"]["decision"], report["kinds"]["delivery"], "{report}");
+    assert_eq!(report["kinds"]["genesis"], 1, "{report}");
+}
+
+/// Waits until `/health` says this.
+async fn healthy(house: &House, wanted: &str) {
+    for _ in 0..600 {
+        if house.get("/health").await.json()["status"] == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never {wanted}: {}", house.get("/health").await.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_goes_away_or_is_not_there_costs_no_reply() {
+    let (mock, (cluster, url)) = (mock().await, cluster());
+    let config = config(&mock.base_url(), &url);
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), &config);
+    assert_eq!(house.chat("My day was long.").await.status, 200);
+    healthy(&house, "ok").await;
+    cluster.stop_at_once().unwrap();
+    for _ in 0..50 {
+        assert_eq!(house.chat("My day was long.").await.status, 200);
+    }
+    healthy(&house, "degraded").await;
+    assert_eq!(house.get("/readyz").await.status, 200);
+    let list = house.get("/v1/decisions").await;
+    assert_eq!(list.status, 503, "{}", list.body);
+    house.kill();
+    // Down at the start too: keys and numbers are known from the last contact.
+    let house = House::start(dir.path(), &config);
+    for _ in 0..20 {
+        let reply = house.chat("My day was long.").await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+    }
+    assert_eq!(house.get("/readyz").await.status, 200);
+    cluster.start_again().unwrap();
+    healthy(&house, "ok").await;
+    assert_eq!(all_decisions(&house).await.len(), 71);
+    let data = house.data.clone();
+    assert!(house.stop());
+    let (code, report) = verify_database(&url, &data);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["kinds"]["decision"], 71, "{report}");
+    assert!(report["kinds"]["store.down"].as_u64() >= Some(1), "{report}");
+    assert!(report["kinds"]["store.up"].as_u64() >= Some(1), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ledger_moves_from_sqlite_and_every_receipt_stays_valid() {
+    let (mock, (_cluster, url)) = (mock().await, cluster());
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), &config_for(&mock.base_url(), ""));
+    let reply = house.chat("My day was long.").await;
+    let id = reply.own("audit_id").as_str().unwrap().to_owned();
+    for _ in 0..5 {
+        assert_eq!(house.chat("My day was long.").await.status, 200);
+    }
+    let data = house.data.clone();
+    assert!(house.stop());
+    let data = data.to_str().unwrap();
+    let before = conclave(&["ledger", "receipt", &id, "--data", data]);
+    let vkey = conclave(&["ledger", "vkey", "--data", data]);
+    let vkey = String::from_utf8(vkey.stdout).unwrap().lines().next().unwrap().to_owned();
+    let root = |args: &[&str]| {
+        let report: Value = serde_json::from_slice(&conclave(args).stdout).unwrap();
+        assert_eq!(report["ok"], true, "{report}");
+        report["root"].clone()
+    };
+    let sqlite_root = root(&["--json", "ledger", "verify", "--data", data]);
+    let moving = ["--json", "migrate", "sqlite-to-postgres", "--data", data, "--database", &url];
+    let moved: Value = serde_json::from_slice(&conclave(&moving).stdout).unwrap();
+    assert_eq!((&moved["verified"], &moved["root"]), (&true.into(), &sqlite_root), "{moved}");
+    let again = conclave(&moving);
+    assert_eq!(again.status.code(), Some(2), "it is moved already");
+    let receipt = dir.path().join("receipt.json");
+    std::fs::write(&receipt, &before.stdout).unwrap();
+    let file = receipt.to_str().unwrap();
+    let checked = conclave(&["ledger", "receipt", "--check", file, "--vkey", &vkey]);
+    assert_eq!(checked.status.code(), Some(0), "{:?}", checked);
+    // The gateway goes on from there, under the same keys, and refuses to go on in SQLite.
+    let refused = conclave(&["serve", "--listen", "127.0.0.1:0", "--data", data]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("PostgreSQL database"));
+    let house = House::start(dir.path(), &config(&mock.base_url(), &url));
+    assert_eq!(house.chat("My day was long.").await.status, 200);
+    assert_eq!(all_decisions(&house).await.len(), 7);
+    assert_eq!(house.get(&format!("/v1/decisions/{id}/receipt")).await.status, 200);
+    assert!(house.stop());
+    let pinned = ["--json", "ledger", "verify", "--database", &url, "--vkey", &vkey];
+    root(&pinned);
+    let rebuilt = conclave(&["ledger", "rebuild", "--database", &url]);
+    assert_eq!(rebuilt.status.code(), Some(0), "{:?}", rebuilt);
+    root(&pinned);
+    let export = dir.path().join("export");
+    let export = export.to_str().unwrap();
+    let exported = conclave(&["ledger", "export", export, "--database", &url, "--data", data]);
+    assert_eq!(exported.status.code(), Some(0), "{:?}", exported);
+    root(&["--json", "ledger", "verify", "--export", export, "--vkey", &vkey]);
+}
