@@ -30,7 +30,7 @@ pub use inspect::{CannotCheck, Inspection, inspect};
 pub use keys::{KeyBook, KeyText, KeyUse, NewKey, Pepper};
 pub use options::{Stamp, StoreOptions};
 pub use people::{PeopleBook, PersonRecord};
-pub use publish::OnPublished;
+pub use publish::Anchor;
 pub use reader::{LedgerReader, LedgerRow};
 pub use replica::Identity;
 pub use spool::{Disk, FileDisk, SegmentSink, SpoolStats};

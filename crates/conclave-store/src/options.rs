@@ -3,7 +3,7 @@
 //! **Invariant:** the defaults are right for production; everything else is there for tests and
 //! unusual machines.
 
-use crate::publish::OnPublished;
+use crate::publish::Anchor;
 use crate::spool::{Disk, FileDisk};
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
@@ -78,8 +78,8 @@ pub struct StoreOptions {
     /// The name of the log in its checkpoints, for when its key is made; without one it is made of
     /// the replica's.
     pub origin: Option<String>,
-    /// Is told of every published checkpoint.
-    pub on_published: Option<OnPublished>,
+    /// Gets a copy of every published checkpoint.
+    pub anchor: Option<Arc<dyn Anchor>>,
 }
 
 impl StoreOptions {
@@ -100,7 +100,7 @@ impl StoreOptions {
             read_patience: Duration::from_secs(5),
             readers: 2,
             origin: None,
-            on_published: None,
+            anchor: None,
         }
     }
 }

@@ -82,7 +82,7 @@ impl Store {
         let parts = DeskParts {
             dir: dir.to_owned(),
             clock: Arc::clone(&options.clock),
-            on_published: options.on_published.clone(),
+            anchor: options.anchor.clone(),
         };
         let desk = Arc::new(Desk::new(parts));
         let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
