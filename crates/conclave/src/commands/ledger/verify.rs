@@ -24,7 +24,7 @@ const NOTE_BYTES_MAX: u64 = 64 << 10;
 pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answer> {
     let vkey = args.vkey.as_deref().map(parse_vkey).transpose()?;
     let mut bar = Progress::new();
-    let report = match place(&args.source, args.key.key.as_deref())? {
+    let (report, with_leaves) = match place(&args.source, args.key.key.as_deref())? {
         Place::Data(dir) => {
             if args.since.is_some() {
                 bail!(
@@ -36,7 +36,7 @@ pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answ
                 check: Some(Box::new(|_, leaf, _| replay(leaf).map_err(|error| error.to_string()))),
                 vkey: vkey.clone(),
             };
-            inspect(&dir, inspection)?
+            (inspect(&dir, inspection)?, true)
         }
         Place::Tiled(log) => {
             let keys = match &vkey {
@@ -48,9 +48,12 @@ pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answ
     };
     bar.clear();
     if as_json {
-        output::json(&as_value(&report, vkey.is_some()));
+        output::json(&as_value(&report, vkey.is_some(), with_leaves));
     } else {
         print(&report, vkey.is_some());
+        if !with_leaves {
+            output::line("  only hashes were looked at; entries need an auditor's key: --key");
+        }
     }
     Ok(if report.ok { Answer::Yes } else { Answer::No })
 }
@@ -60,14 +63,14 @@ fn verify_tiled(
     keys: &[conclave_ledger::VerifierKey],
     since: Option<&Path>,
     bar: &mut Progress,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<(Report, bool)> {
     let before = since.map(kept).transpose()?.flatten();
     let mut tell = |done, all| bar.show(done, all);
     let audited = audit(log, keys, before.as_deref(), &mut tell)?;
     if let Some(file) = since.filter(|_| audited.report.ok) {
         std::fs::write(file, &audited.note).with_context(|| file.display().to_string())?;
     }
-    Ok(audited.report)
+    Ok((audited.report, audited.with_leaves))
 }
 
 /// The checkpoint of last time; `None` at the first time.
@@ -82,7 +85,7 @@ fn kept(file: &Path) -> anyhow::Result<Option<String>> {
     Ok(Some(std::fs::read_to_string(file).with_context(|| file.display().to_string())?))
 }
 
-fn as_value(report: &Report, pinned: bool) -> serde_json::Value {
+fn as_value(report: &Report, pinned: bool, with_leaves: bool) -> serde_json::Value {
     json!({
         "ok": report.ok,
         "entries": report.entries,
@@ -92,6 +95,7 @@ fn as_value(report: &Report, pinned: bool) -> serde_json::Value {
         "checkpoints": report.checkpoints,
         "signed": report.signed,
         "key_given": pinned,
+        "leaves_checked": with_leaves,
         "kinds": report.kinds,
         "outcomes": report.outcomes,
         "refused": report.refused,
