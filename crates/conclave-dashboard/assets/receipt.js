@@ -1,9 +1,10 @@
 // Checks a receipt in this page: nothing that is pasted leaves it.
 "use strict";
 (() => {
-  const form = document.querySelector("[data-receipt]");
+  const place = document.querySelector("[data-receipt]");
   const said = document.querySelector("[data-receipt-said]");
-  if (!form || !said) return;
+  if (!place || !said) return;
+  const [paper, field, button] = ["textarea", "input", "button"].map((name) => place.querySelector(name));
   const HASH_BYTES = 32;
   const PROOF_MAX = 64;
 
@@ -99,11 +100,9 @@
     said.className = good ? "verdict good" : "verdict bad";
   };
 
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const values = new FormData(form);
+  button.addEventListener("click", async () => {
     try {
-      show(await check(String(values.get("receipt")), String(values.get("vkey"))), true);
+      show(await check(paper.value, field.value), true);
     } catch (error) {
       const reason = error instanceof Refusal ? error.message :
         "This browser cannot check Ed25519 signatures. Use the command below.";
@@ -111,12 +110,11 @@
     }
   });
 
-  const field = form.elements.namedItem("vkey");
   const prefill = async () => {
     try {
       const answer = await fetch("/ledger/vkey");
       const keys = answer.ok ? await answer.text() : "";
-      if (field && !field.value) field.value = keys.split("\n")[0];
+      if (!field.value) field.value = keys.split("\n")[0];
     } catch {
       // Without a connection the key is pasted.
     }

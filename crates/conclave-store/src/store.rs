@@ -38,6 +38,8 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Store {
     ledger: Arc<SpoolLedger>,
     archive: Arc<SqliteArchive>,
+    /// For what strangers may ask, so that they never take a turn's place in line.
+    public: Arc<SqliteArchive>,
     ring: Arc<BookRing>,
     book: Arc<KeyBook>,
     stamps: Arc<Stamps>,
@@ -110,7 +112,7 @@ impl Store {
     /// What is shown to those who do not trust us.
     #[must_use]
     pub fn proofs(&self) -> Arc<dyn Proofs> {
-        let (archive, desk) = (Arc::clone(&self.archive), Arc::clone(&self.desk));
+        let (archive, desk) = (Arc::clone(&self.public), Arc::clone(&self.desk));
         Arc::new(SqliteProofs { archive, desk, dir: self.dir.clone() })
     }
 
@@ -222,6 +224,7 @@ impl Store {
         self.ledger.intake.close();
         join("spool writer", running.writer.take());
         self.archive.close_idle();
+        self.public.close_idle();
         join("drainer", running.drainer.take());
         let first = running.lock.take();
         // What came in since the last tick gets its checkpoint now, so that its receipts exist.
@@ -285,6 +288,7 @@ fn report_recovery(recovered: &Recovered) {
 struct Core {
     ledger: Arc<SpoolLedger>,
     archive: Arc<SqliteArchive>,
+    public: Arc<SqliteArchive>,
     stamps: Arc<Stamps>,
     database: PathBuf,
     patience: Duration,
@@ -340,12 +344,11 @@ impl Core {
             log,
         );
         let reading = (options.readers, options.read_patience);
-        let archive = SqliteArchive::new(
-            database.clone(),
-            Arc::clone(&intake),
-            Arc::clone(&progress),
-            reading,
-        );
+        let archive = || {
+            let (intake, progress) = (Arc::clone(&intake), Arc::clone(&progress));
+            Arc::new(SqliteArchive::new(database.clone(), intake, progress, reading))
+        };
+        let (archive, public) = (archive(), archive());
         let writer = spawn("spool-writer", move || writer.run())?;
         // A writer without a drainer must not go on for ever.
         let drainer = spawn("drainer", move || drainer.run()).inspect_err(|_| intake.close())?;
@@ -353,7 +356,8 @@ impl Core {
             writer,
             drainer,
             ledger: Arc::new(SpoolLedger { intake, progress }),
-            archive: Arc::new(archive),
+            archive,
+            public,
             stamps,
             database,
             patience: options.read_patience,
@@ -395,6 +399,7 @@ impl Core {
         let store = Store {
             ledger: self.ledger,
             archive: self.archive,
+            public: self.public,
             stamps: self.stamps,
             ring,
             book,

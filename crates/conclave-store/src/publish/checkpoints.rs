@@ -16,7 +16,7 @@ pub(crate) struct Published {
 
 /// The checkpoint with the largest size.
 pub(crate) fn latest(conn: &Connection) -> rusqlite::Result<Option<Published>> {
-    let sql = "SELECT size, note, at_ms FROM log_checkpoint WHERE length(note) <= ?1
+    let sql = "SELECT size, note, at_ms FROM log_checkpoint WHERE octet_length(note) <= ?1
                ORDER BY size DESC LIMIT 1";
     let mut rows = conn.prepare_cached(sql)?;
     rows.query_row([NOTE_BYTES_MAX], published).optional()
@@ -39,7 +39,10 @@ pub(super) fn store(conn: &Connection, new: &Published) -> rusqlite::Result<Publ
 
 /// The hand-overs among the first `size` entries.
 pub(crate) fn handovers(conn: &Connection, size: u64) -> rusqlite::Result<Vec<Handover>> {
-    let sql = "SELECT seq, old_vkey, new_vkey FROM log_rotation WHERE seq < ?1 ORDER BY seq";
+    // No key is that long; what is longer was not written by us and shows when it is parsed.
+    let sql = "SELECT seq, CASE WHEN octet_length(old_vkey) <= 1024 THEN old_vkey ELSE '' END,
+                      CASE WHEN octet_length(new_vkey) <= 1024 THEN new_vkey ELSE '' END
+               FROM log_rotation WHERE seq < ?1 ORDER BY seq";
     let mut rows = conn.prepare_cached(sql)?;
     let rows = rows.query_map([size.cast_signed()], |row| {
         let seq = row.get::<_, i64>(0)?.cast_unsigned();

@@ -294,7 +294,9 @@ fn whoever_rewrites_the_whole_database_meets_the_checkpoints() {
 
     // With a log and a key of their own only a key from elsewhere helps.
     let own = tempdir().unwrap();
-    let store = open(own.path());
+    let entropy = std::sync::Arc::new(CountingEntropy::from(5));
+    let options = conclave_store::StoreOptions { entropy, ..options(own.path()) };
+    let store = Store::open(options).unwrap();
     fill(&store, 50);
     drop(store);
     assert!(check(own.path()).ok);
