@@ -203,7 +203,11 @@ mod tests {
             signers.iter().map(|signer| signer.verifier().to_string()).collect()
         };
         let (was, is) = (old.verifier().to_string(), new.verifier().to_string());
-        assert_eq!(vkeys(file.signers(&[]).unwrap()), std::slice::from_ref(&was), "before the log says so");
+        assert_eq!(
+            vkeys(file.signers(&[]).unwrap()),
+            std::slice::from_ref(&was),
+            "before the log says so"
+        );
         let handovers = [Handover { seq: 3, old: was.clone(), new: is.clone() }];
         assert_eq!(vkeys(file.signers(&handovers).unwrap()), [is.clone(), was.clone()]);
         assert!(file.end_overlap(&handovers).unwrap());
