@@ -166,7 +166,7 @@ impl<'a> Auditor<'a> {
     /// Whether nothing wrong was found so far.
     #[must_use]
     pub const fn is_sound(&self) -> bool {
-        self.report.first_bad.is_none()
+        self.report.first_bad.is_none() && self.suspects.is_none()
     }
 
     /// The root over the entries so far.

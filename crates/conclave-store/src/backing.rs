@@ -11,11 +11,11 @@ use crate::keys::{BookRing, KeyBook, NoteTable, Outbox, Pepper, SqliteBooks, Sql
 use crate::options::StoreOptions;
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::{
-    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgSnapshots, PgSource, Session,
-    has_change, is_bound,
+    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgSnapshots,
+    PgSource, Session, has_change, is_bound,
 };
-use crate::replica::Identity;
 use crate::publish::KeyFile;
+use crate::replica::Identity;
 use crate::snapshot::Snapshots;
 use crate::spool::{Intake, Progress};
 use rusqlite::OptionalExtension;
@@ -171,7 +171,8 @@ impl Backing {
     ) -> Result<Self, StoreError> {
         let dir = options.dir.as_path();
         let copied = crate::keys::BookTables::keys(&mut SqliteBooks::open_file(dir, COPY)?)?;
-        let people_known = crate::keys::BookTables::people(&mut SqliteBooks::open_file(dir, COPY)?)?;
+        let people_known =
+            crate::keys::BookTables::people(&mut SqliteBooks::open_file(dir, COPY)?)?;
         let keys = PgKeys::new(connector.clone(), SqliteBooks::open_file(dir, COPY)?);
         let ring = BookRing::over(Box::new(keys), copied, pepper.clone(), options.clock.clone());
         if let Err(error) = ring.refresh() {

@@ -38,7 +38,7 @@ pub use keys::{KeyBook, KeyText, KeyUse, NewKey, Pepper};
 pub use options::{Stamp, StoreOptions};
 pub use people::{PeopleBook, PersonRecord};
 pub use postgres::{DatabaseUrl, Moved, inspect_database, move_to_postgres, rebuild_database};
-pub use publish::OnPublished;
+pub use publish::Anchor;
 pub use reader::{LedgerReader, LedgerRow};
 pub use rebuild::rebuild;
 pub use replica::Identity;

@@ -4,7 +4,7 @@
 //! unusual machines.
 
 use crate::postgres::DatabaseUrl;
-use crate::publish::OnPublished;
+use crate::publish::Anchor;
 use crate::spool::{Disk, FileDisk};
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
@@ -81,8 +81,8 @@ pub struct StoreOptions {
     /// The name of the log in its checkpoints, for when its key is made; without one it is made of
     /// the replica's.
     pub origin: Option<String>,
-    /// Is told of every published checkpoint.
-    pub on_published: Option<OnPublished>,
+    /// Gets a copy of every published checkpoint.
+    pub anchor: Option<Arc<dyn Anchor>>,
 }
 
 impl StoreOptions {
@@ -104,7 +104,7 @@ impl StoreOptions {
             read_patience: Duration::from_secs(5),
             readers: 2,
             origin: None,
-            on_published: None,
+            anchor: None,
         }
     }
 }

@@ -104,7 +104,8 @@ mod tests {
     #[test]
     fn people_are_entered_once_and_changed_after() {
         let dir = tempfile::tempdir().unwrap();
-        let open = || PeopleBook::over(Box::new(crate::keys::SqliteBooks::open(dir.path()).unwrap()));
+        let open =
+            || PeopleBook::over(Box::new(crate::keys::SqliteBooks::open(dir.path()).unwrap()));
         let book = open();
         assert_eq!(book.list().unwrap(), []);
         let mut person = PersonRecord {

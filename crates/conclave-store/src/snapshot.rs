@@ -48,6 +48,8 @@ pub(crate) trait Snapshots: Send + Sync {
     fn with(&self, work: &mut Work<'_>) -> Result<(), StoreError>;
     /// Stores a checkpoint unless one of its size is there; returns the one that is. Blocks.
     fn keep(&self, new: &Published) -> Result<Published, StoreError>;
+    /// Closes the connections that are not in use.
+    fn close_idle(&self);
 }
 
 /// Asks something of one snapshot.

@@ -242,6 +242,7 @@ impl Store {
         self.ledger.intake.close();
         join("spool writer", running.writer.take());
         self.archive.close_idle();
+        self.snapshots.close_idle();
         join("drainer", running.drainer.take());
         let first = running.lock.take();
         // What came in since the last tick gets its checkpoint now, so that its receipts exist.
@@ -289,7 +290,7 @@ impl Store {
             dir: options.dir.clone(),
             snapshots: Arc::clone(&backing.snapshots),
             clock: Arc::clone(&options.clock),
-            on_published: options.on_published.clone(),
+            anchor: options.anchor.clone(),
         }));
         let dir = options.dir.clone();
         let is_new = backing.begins && recovered.segments.is_empty();

@@ -82,8 +82,18 @@ impl Cluster {
     /// When the server refuses.
     pub fn sql(&self, database: &str, statement: &str) -> Result<String, NoCluster> {
         let host = self.root.display().to_string();
-        let arguments =
-            ["-h", &host, "-U", "conclave", "-d", database, "-v", "ON_ERROR_STOP=1", "-Atc", statement];
+        let arguments = [
+            "-h",
+            &host,
+            "-U",
+            "conclave",
+            "-d",
+            database,
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-Atc",
+            statement,
+        ];
         let output = self.run("psql", &arguments)?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
@@ -145,7 +155,8 @@ impl Cluster {
         } else {
             Command::new(&path)
         };
-        let output = command.args(arguments).current_dir(&self.root).stdin(std::process::Stdio::null());
+        let output =
+            command.args(arguments).current_dir(&self.root).stdin(std::process::Stdio::null());
         // A server that goes on running must not hold on to our pipes, so it gets none.
         let daemon = arguments.last() == Some(&"start");
         let output = if daemon {

@@ -37,9 +37,8 @@ fn cluster() -> (Cluster, String) {
 }
 
 fn config(base_url: &str, database: &str) -> String {
-    let extra = format!(
-        "[detection]\nsecond_tier = \"never\"\n[storage]\ndatabase = \"{database}\"\n"
-    );
+    let extra =
+        format!("[detection]\nsecond_tier = \"never\"\n[storage]\ndatabase = \"{database}\"\n");
     config_for(base_url, &extra)
 }
 
@@ -53,8 +52,7 @@ fn share_secrets(first: &Path, other: &Path) {
 
 fn verify_database(url: &str, data: &Path) -> (Option<i32>, Value) {
     let data = data.to_str().unwrap();
-    let output =
-        conclave(&["--json", "ledger", "verify", "--database", url, "--data", data]);
+    let output = conclave(&["--json", "ledger", "verify", "--database", url, "--data", data]);
     let report = serde_json::from_slice(&output.stdout).unwrap_or_default();
     (output.status.code(), report)
 }

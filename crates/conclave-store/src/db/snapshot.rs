@@ -58,6 +58,10 @@ impl Snapshots for SqliteSnapshots {
         let sql = "SELECT size, note, at_ms FROM log_checkpoint WHERE size = ?1";
         conn.query_row(sql, [size], published).map_err(&failed)
     }
+
+    fn close_idle(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 /// A checkpoint's row.
@@ -120,7 +124,7 @@ impl Snapshot for SqliteSnapshot<'_> {
     }
 
     fn latest(&mut self) -> Result<Option<Published>, StoreError> {
-        let sql = "SELECT size, note, at_ms FROM log_checkpoint WHERE length(note) <= ?1
+        let sql = "SELECT size, note, at_ms FROM log_checkpoint WHERE octet_length(note) <= ?1
                    ORDER BY size DESC LIMIT 1";
         let mut rows = self.conn.prepare_cached(sql).map_err(self.failed())?;
         rows.query_row([NOTE_BYTES_MAX], published).optional().map_err(self.failed())
@@ -150,9 +154,8 @@ impl Snapshot for SqliteSnapshot<'_> {
                    WHERE r.id = ?1 AND (?2 IS NULL OR r.tenant = ?2)";
         let mut rows = self.conn.prepare_cached(sql).map_err(self.failed())?;
         let values = params![id.0.as_bytes(), tenant.map(u64::cast_signed)];
-        let found = rows.query_row(values, |row| {
-            Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?))
-        });
+        let found =
+            rows.query_row(values, |row| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?)));
         found.optional().map_err(self.failed())
     }
 }

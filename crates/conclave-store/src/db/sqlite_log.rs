@@ -47,8 +47,7 @@ impl LogDatabase for SqliteLog {
     fn append(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError> {
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut inserter = Inserter::new(&tx, self.state.clone())?;
-        let read =
-            supply.hand_over(&mut |id, leaf, body| Ok(inserter.insert(id, leaf, body)?))?;
+        let read = supply.hand_over(&mut |id, leaf, body| Ok(inserter.insert(id, leaf, body)?))?;
         for hole in inserter.holes().to_vec() {
             supply.state_gap(hole)?;
         }

@@ -122,7 +122,7 @@ impl TileSource for SqlTiles<'_> {
     type Error = TileTrouble;
 
     fn tile(&mut self, id: TileId) -> Result<Vec<Hash>, TileTrouble> {
-        let sql = "SELECT CASE WHEN length(hashes) <= 8192 THEN hashes END FROM log_tile
+        let sql = "SELECT CASE WHEN octet_length(hashes) <= 8192 THEN hashes END FROM log_tile
                    WHERE level = ?1 AND idx = ?2";
         let mut stored = self.0.prepare_cached(sql)?;
         let stored = stored

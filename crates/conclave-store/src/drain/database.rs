@@ -73,8 +73,7 @@ pub(crate) struct Taken {
 }
 
 /// Takes one entry: its id, its leaf and its body.
-pub(crate) type TakeEntry<'a> =
-    dyn FnMut(EntryId, &[u8], &[u8]) -> Result<(), DrainError> + 'a;
+pub(crate) type TakeEntry<'a> = dyn FnMut(EntryId, &[u8], &[u8]) -> Result<(), DrainError> + 'a;
 
 /// The drainer's side of a batch.
 pub(crate) trait Supply {

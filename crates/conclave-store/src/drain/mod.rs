@@ -63,11 +63,7 @@ pub(crate) struct Drainer {
 
 impl Drainer {
     /// Goes on from what is known of the database; `log` is absent if it cannot be reached now.
-    pub(crate) fn new(
-        parts: DrainerParts,
-        log: Option<Box<dyn LogDatabase>>,
-        last: Mark,
-    ) -> Self {
+    pub(crate) fn new(parts: DrainerParts, log: Option<Box<dyn LogDatabase>>, last: Mark) -> Self {
         let reader = SpoolReader::new(parts.quarantine.clone());
         Self {
             parts,

@@ -123,7 +123,7 @@ fn stream(
     to: &SyncSender<Result<Opened, CannotCheck>>,
 ) -> rusqlite::Result<()> {
     let conn = open_reader(database)?;
-    let sql = "SELECT size, CASE WHEN typeof(note) = 'text' AND length(note) <= ?1 THEN note
+    let sql = "SELECT size, CASE WHEN octet_length(note) <= ?1 THEN note
                ELSE '' END, at_ms FROM log_checkpoint ORDER BY size";
     let mut rows = conn.prepare(sql)?;
     let mut last = 0;

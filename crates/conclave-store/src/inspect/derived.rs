@@ -91,7 +91,8 @@ impl<'a> Derived<'a> {
 
     fn compare_rotation(&self, seq: u64, leaf: &Leaf) -> rusqlite::Result<bool> {
         let Some(expected) = Rotation::from_public(&leaf.draft.public) else { return Ok(false) };
-        let sql = "SELECT old_vkey, new_vkey FROM log_rotation WHERE seq = ?1";
+        let sql = "SELECT old_vkey, new_vkey FROM log_rotation
+                   WHERE seq = ?1 AND octet_length(old_vkey) + octet_length(new_vkey) <= 2048";
         let mut rows = self.conn.prepare_cached(sql)?;
         let stored = rows.query_row([seq.cast_signed()], |row| Ok((row.get(0)?, row.get(1)?)));
         let expected: (String, String) = (expected.old.to_string(), expected.new.to_string());

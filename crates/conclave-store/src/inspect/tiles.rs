@@ -71,7 +71,7 @@ fn compare(conn: &Connection, id: TileId, hashes: &[Hash], finding: &mut Option<
 }
 
 fn is_stored(conn: &Connection, id: TileId, hashes: &[Hash]) -> rusqlite::Result<bool> {
-    let sql = "SELECT typeof(hashes) = 'blob' AND hashes = ?3 FROM log_tile
+    let sql = "SELECT octet_length(hashes) <= 8192 AND hashes = ?3 FROM log_tile
                WHERE level = ?1 AND idx = ?2";
     let mut rows = conn.prepare_cached(sql)?;
     let values = params![id.level, id.index.cast_signed(), encode_hashes(hashes)];

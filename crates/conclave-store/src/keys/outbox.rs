@@ -98,12 +98,7 @@ impl Outbox {
     }
 
     /// Makes the entry of a note unless it was made, and removes the note.
-    fn settle(
-        &mut self,
-        note: &Waiting,
-        old: bool,
-        sink: &dyn OutboxSink,
-    ) -> Result<bool, String> {
+    fn settle(&mut self, note: &Waiting, old: bool, sink: &dyn OutboxSink) -> Result<bool, String> {
         let done = self.appended.contains(&note.id) || (old && sink.has(note.id)?);
         if !done {
             let public = cbor::decode(&note.public).unwrap_or_else(|error| {

@@ -179,11 +179,7 @@ fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
     })
 }
 
-fn insert_key(
-    tx: &Transaction<'_>,
-    record: &KeyRecord,
-    digest: &[u8; 32],
-) -> rusqlite::Result<()> {
+fn insert_key(tx: &Transaction<'_>, record: &KeyRecord, digest: &[u8; 32]) -> rusqlite::Result<()> {
     let sql = "INSERT INTO api_key (id, digest, tenant, role, label, created_ms, expires_ms,
                revoked_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let values = params![

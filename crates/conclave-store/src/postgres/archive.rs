@@ -88,7 +88,14 @@ impl PgArchive {
             // The archive has let go of its half when it is gone.
             while Arc::strong_count(&away) > 1 {
                 tokio::time::sleep(PROBE_PAUSE).await;
-                let asked = async { connector.open().await?.query_typed("SELECT 1", &[]).await.map_err(LinkError::from) };
+                let asked = async {
+                    connector
+                        .open()
+                        .await?
+                        .query_typed("SELECT 1", &[])
+                        .await
+                        .map_err(LinkError::from)
+                };
                 if connector.in_time(PROBE_PAUSE, asked).await.is_ok() {
                     away.store(false, Ordering::Relaxed);
                     return;
@@ -287,8 +294,7 @@ fn page_of(filter: &DecisionFilter) -> (String, Vec<(Owned, Type)>) {
 }
 
 fn decision_row(row: &Row) -> Answer<DecisionRow> {
-    let number =
-        |at| get::<i64>(row, at).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    let number = |at| get::<i64>(row, at).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
     let score: Option<i64> = get(row, 5)?;
     let score = score.map(|score| i32::try_from(score).unwrap_or(i32::MAX));
     Ok(DecisionRow {

@@ -5,8 +5,8 @@
 
 use super::link::{Conn, Connector, LinkError, Param};
 use super::session::Session;
-use super::{schema, shared};
 use super::url::DatabaseUrl;
+use super::{schema, shared};
 use crate::error::StoreError;
 use crate::keys::{
     BookTables, KeyRow, KeySource, KeyUse, Listed, Note, NoteTable, Pepper, SqliteBooks, Waiting,
@@ -37,7 +37,8 @@ impl PgBooks {
     /// When the server cannot be reached, or the pepper is another's.
     pub(crate) fn open(url: &DatabaseUrl, pepper: &Pepper) -> Result<Self, StoreError> {
         let connector = Connector::new(url)?;
-        let mut conn = connector.connect(CHANGE_PATIENCE).map_err(|error| connector.named(&error))?;
+        let mut conn =
+            connector.connect(CHANGE_PATIENCE).map_err(|error| connector.named(&error))?;
         schema::prepare(&mut conn, CHANGE_PATIENCE)?;
         shared::agree_on_pepper(&conn, pepper)?;
         Ok(Self::later(connector))
@@ -86,16 +87,13 @@ fn is_empty(conn: &Conn, table: &str) -> Result<bool, LinkError> {
 }
 
 /// Enters a key within a transaction.
-pub(super) fn insert_key(
-    conn: &Conn,
-    key: &KeyUse,
-    digest: &[u8; 32],
-) -> Result<(), LinkError> {
+pub(super) fn insert_key(conn: &Conn, key: &KeyUse, digest: &[u8; 32]) -> Result<(), LinkError> {
     let record = &key.record;
     let time = |time: Option<u64>| time.map(u64::cast_signed);
     let (created_ms, used_ms) = (record.created_ms.cast_signed(), time(key.last_used_ms));
     let (expires_ms, revoked_ms) = (time(record.expires_ms), time(record.revoked_ms));
-    let sql = format!("INSERT INTO api_key ({KEY_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
+    let sql =
+        format!("INSERT INTO api_key ({KEY_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
     let values: [Param<'_>; 9] = [
         (&digest.as_slice(), Type::BYTEA),
         (&record.id.as_str(), Type::TEXT),

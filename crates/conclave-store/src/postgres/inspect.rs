@@ -110,12 +110,10 @@ enum Chain {
     Of(KeyChain),
 }
 
-fn key_chain(
-    conn: &Conn,
-    pinned: Option<&VerifierKey>,
-    is_signed: bool,
-) -> Result<Chain, Trouble> {
-    let sql = "SELECT seq, old_vkey, new_vkey FROM log_rotation ORDER BY seq LIMIT 10001";
+fn key_chain(conn: &Conn, pinned: Option<&VerifierKey>, is_signed: bool) -> Result<Chain, Trouble> {
+    let sql = "SELECT seq, old_vkey, new_vkey FROM log_rotation
+               WHERE octet_length(old_vkey) + octet_length(new_vkey) <= 2048
+               ORDER BY seq LIMIT 10001";
     let rows = conn.query(sql, &[])?;
     if rows.len() > 10_000 {
         return Err(Trouble::Damage("the key was handed over too often to be true".to_owned()));
@@ -468,9 +466,11 @@ impl<'a> Walk<'_, 'a> {
         }
         let rotations = std::mem::take(&mut self.seen.borrow_mut().rotations);
         for (seq, expected) in rotations {
-            let sql = "SELECT old_vkey, new_vkey FROM log_rotation WHERE seq = $1";
+            let sql = "SELECT old_vkey, new_vkey FROM log_rotation
+                       WHERE seq = $1 AND octet_length(old_vkey) + octet_length(new_vkey) <= 2048";
             let row = self.conn.row(sql, &[(&seq.cast_signed(), Type::INT8)])?;
-            let stored = row.map(|row| Ok::<_, Trouble>((get(&row, 0)?, get(&row, 1)?))).transpose()?;
+            let stored =
+                row.map(|row| Ok::<_, Trouble>((get(&row, 0)?, get(&row, 1)?))).transpose()?;
             if expected.is_none() || stored != expected {
                 self.auditor.note(seq, None, "log_rotation does not say what this entry says");
             }
@@ -479,7 +479,8 @@ impl<'a> Walk<'_, 'a> {
         for (seq, audit, expected) in &deliveries {
             // A later delivery of the same decision takes the place of an earlier one.
             let same = rows.get(audit).is_some_and(|(at, stored)| {
-                at.is_some_and(|at| at > *seq) || (*at == Some(*seq) && stored.as_ref() == Some(expected))
+                at.is_some_and(|at| at > *seq)
+                    || (*at == Some(*seq) && stored.as_ref() == Some(expected))
             });
             if !same {
                 self.auditor.note(*seq, None, problem);
@@ -582,9 +583,11 @@ impl<'a> Walk<'_, 'a> {
             let (id, at): (Uuid, Option<i64>) = (get(row, 0)?, get(row, 1)?);
             let (ms, status): (Option<i64>, Option<String>) = (get(row, 2)?, get(row, 4)?);
             let bytes = get(row, 3)?;
-            let stored = ms
-                .zip(status)
-                .map(|(timestamp_ms, status)| DeliveryColumns { timestamp_ms, bytes, status });
+            let stored = ms.zip(status).map(|(timestamp_ms, status)| DeliveryColumns {
+                timestamp_ms,
+                bytes,
+                status,
+            });
             Ok((id.into_bytes(), (at.map(i64::cast_unsigned), stored)))
         });
         found.collect()

@@ -83,8 +83,10 @@ impl Lease {
     /// Gives the name free, for whoever continues in another place.
     pub(super) fn give_back(&self, conn: &Conn) -> Result<(), LinkError> {
         let sql = "DELETE FROM replica_lease WHERE replica = $1 AND holder = $2";
-        let values =
-            [(&self.replica.as_slice() as _, Type::BYTEA), (&self.holder.as_slice() as _, Type::BYTEA)];
+        let values = [
+            (&self.replica.as_slice() as _, Type::BYTEA),
+            (&self.holder.as_slice() as _, Type::BYTEA),
+        ];
         conn.execute(sql, &values).map(|_| ())
     }
 

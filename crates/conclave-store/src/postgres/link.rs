@@ -46,9 +46,9 @@ impl LinkError {
     /// Whether the server could not be reached, or was about to go or to come.
     fn is_absence(&self) -> bool {
         match self {
-            Self::Server(error) => error.code().is_none_or(|code| {
-                matches!(code.code().get(..2), Some("08" | "53" | "57"))
-            }),
+            Self::Server(error) => error
+                .code()
+                .is_none_or(|code| matches!(code.code().get(..2), Some("08" | "53" | "57"))),
             Self::Late(_) => true,
             Self::Told(_) => false,
         }

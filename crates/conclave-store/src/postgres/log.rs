@@ -49,13 +49,9 @@ pub(crate) struct PgLog {
 }
 
 /// Reads the head and what stands beside it; the inner error is a sentence about damage.
-pub(super) fn read_head(
-    conn: &Conn,
-    lock: &str,
-) -> Result<Result<LogState, String>, LinkError> {
-    let sql = format!(
-        "SELECT size, root, compact_range, ts_ms, edge FROM log_head WHERE id = 1 {lock}"
-    );
+pub(super) fn read_head(conn: &Conn, lock: &str) -> Result<Result<LogState, String>, LinkError> {
+    let sql =
+        format!("SELECT size, root, compact_range, ts_ms, edge FROM log_head WHERE id = 1 {lock}");
     let Some(row) = conn.row(&sql, &[])? else {
         return Ok(Err("the head of the log is missing".to_owned()));
     };
@@ -69,9 +65,8 @@ pub(super) fn read_head(
     let advice = "its head does not have its root; run `conclave ledger verify` and restore it \
                   from a backup";
     let edge = decode_edge(row.try_get(4)?, size.cast_unsigned());
-    let state = range
-        .zip(edge)
-        .map(|(range, edge)| LogState { range, edge, ts_ms, ..LogState::default() });
+    let state =
+        range.zip(edge).map(|(range, edge)| LogState { range, edge, ts_ms, ..LogState::default() });
     Ok(state.ok_or_else(|| advice.to_owned()))
 }
 
@@ -146,9 +141,8 @@ impl LogDatabase for PgLog {
             let leaf: Option<Vec<u8>> = row.try_get(1)?;
             Ok((row.try_get(0)?, leaf.unwrap_or_default()))
         });
-        open.collect::<Result<_, tokio_postgres::Error>>().map_err(|error| {
-            DrainError::from(LinkError::from(error))
-        })
+        open.collect::<Result<_, tokio_postgres::Error>>()
+            .map_err(|error| DrainError::from(LinkError::from(error)))
     }
 }
 
@@ -214,7 +208,8 @@ pub(super) fn write_head(conn: &Conn, state: &LogState) -> Result<(), LinkError>
     let replicas: Vec<&[u8]> = state.taken.keys().map(|identity| &identity.replica[..]).collect();
     let epochs: Vec<i64> = state.taken.keys().map(|identity| identity.epoch.into()).collect();
     let marks: Vec<i64> = state.taken.values().map(|n| n.cast_signed()).collect();
-    let sql = "INSERT INTO log_replica SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bigint[])
+    let sql =
+        "INSERT INTO log_replica SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bigint[])
                ON CONFLICT (replica, epoch) DO UPDATE SET hwm = excluded.hwm";
     let values = [
         (&replicas as _, Type::BYTEA_ARRAY),

@@ -50,12 +50,11 @@ pub(super) fn known_version() -> i64 {
 
 fn check_settings(conn: &Conn) -> Result<(), StoreError> {
     let connector = conn.connector();
-    let asked = conn.row("SELECT current_setting('fsync'), current_setting('server_encoding')", &[]);
+    let asked =
+        conn.row("SELECT current_setting('fsync'), current_setting('server_encoding')", &[]);
     let row = asked.map_err(|error| connector.named(&error))?;
     let read = |at: usize| row.as_ref().and_then(|row| row.try_get::<_, String>(at).ok());
-    let refused = |message: String| {
-        Err(StoreError::Database { path: connector.shown(), message })
-    };
+    let refused = |message: String| Err(StoreError::Database { path: connector.shown(), message });
     if read(0).as_deref() != Some("on") {
         return refused("it runs with fsync off, so nothing it takes is safe".to_owned());
     }

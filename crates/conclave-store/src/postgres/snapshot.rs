@@ -18,6 +18,8 @@ use tokio_postgres::types::{FromSql, Type};
 
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The lock under which checkpoints are stored: "conclave" as a number, and one.
+const CHECKPOINT_LOCK: i64 = 0x636f_6e63_6c61_7666;
 /// How many connections are kept for the next question.
 const IDLE_MAX: usize = 4;
 /// How many rows with bodies are read together.
@@ -57,9 +59,7 @@ impl PgSnapshots {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match idle.filter(|conn| !conn.is_closed()) {
             Some(conn) => Ok(conn),
-            None => {
-                self.connector.connect(PATIENCE).map_err(|error| self.connector.named(&error))
-            }
+            None => self.connector.connect(PATIENCE).map_err(|error| self.connector.named(&error)),
         }
     }
 
@@ -85,17 +85,32 @@ impl Snapshots for PgSnapshots {
     fn keep(&self, new: &Published) -> Result<Published, StoreError> {
         let named = |error: LinkError| self.connector.named(&error);
         let conn = self.connection()?;
-        let (size, at_ms) = (new.size.cast_signed(), new.at_ms.cast_signed());
-        let insert = "INSERT INTO log_checkpoint VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-        let values: [Param<'_>; 3] =
-            [(&size, Type::INT8), (&new.note, Type::TEXT), (&at_ms, Type::INT8)];
-        conn.change(|conn| conn.execute(insert, &values)).map_err(named)?;
-        let sql = "SELECT size, note, at_ms FROM log_checkpoint WHERE size = $1";
-        let row = conn.row(sql, &[(&size, Type::INT8)]).map_err(named)?;
-        let kept = row.map_or_else(|| Err(odd()), |row| published(&row))?;
+        let kept = conn.change(|conn| keep_in_order(conn, new)).map_err(named)?;
         self.give_back(conn);
         Ok(kept)
     }
+
+    fn close_idle(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Stores a checkpoint behind all others. Replicas sign side by side and their clocks differ; sizes
+/// and times rise together all the same, and one that comes late is not needed any more.
+fn keep_in_order(conn: &Conn, new: &Published) -> Result<Published, LinkError> {
+    conn.query("SELECT pg_advisory_xact_lock($1)", &[(&CHECKPOINT_LOCK, Type::INT8)])?;
+    let sql = "SELECT size, note, at_ms FROM log_checkpoint ORDER BY size DESC LIMIT 1";
+    let last = conn.row(sql, &[])?.map(|row| published(&row)).transpose();
+    let last = last.map_err(|error| LinkError::Told(error.to_string()))?;
+    if let Some(last) = last.clone().filter(|last| last.size >= new.size) {
+        return Ok(last);
+    }
+    let at_ms = new.at_ms.max(last.map_or(0, |last| last.at_ms));
+    let (size, time) = (new.size.cast_signed(), at_ms.cast_signed());
+    let values: [Param<'_>; 3] =
+        [(&size, Type::INT8), (&new.note, Type::TEXT), (&time, Type::INT8)];
+    conn.execute("INSERT INTO log_checkpoint VALUES ($1, $2, $3)", &values)?;
+    Ok(Published { at_ms, ..new.clone() })
 }
 
 fn odd() -> StoreError {

@@ -18,7 +18,10 @@ pub(crate) fn was_signed(conn: &Connection) -> rusqlite::Result<bool> {
 
 /// The hand-overs among the first `size` entries.
 pub(crate) fn handovers(conn: &Connection, size: u64) -> rusqlite::Result<Vec<Handover>> {
-    let sql = "SELECT seq, old_vkey, new_vkey FROM log_rotation WHERE seq < ?1 ORDER BY seq";
+    // No key is that long; what is longer was not written by us and shows when it is parsed.
+    let sql = "SELECT seq, CASE WHEN octet_length(old_vkey) <= 1024 THEN old_vkey ELSE '' END,
+                      CASE WHEN octet_length(new_vkey) <= 1024 THEN new_vkey ELSE '' END
+               FROM log_rotation WHERE seq < ?1 ORDER BY seq";
     let mut rows = conn.prepare_cached(sql)?;
     let rows = rows.query_map([size.cast_signed()], |row| {
         let seq = row.get::<_, i64>(0)?.cast_unsigned();

@@ -14,21 +14,26 @@ use std::time::Duration;
 /// How often the log is looked at.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Is handed every note that was published, on the publisher's thread.
-pub type OnPublished = Arc<dyn Fn(u64, &str) + Send + Sync>;
+/// A place elsewhere that gets a copy of every checkpoint.
+pub trait Anchor: Send + Sync {
+    /// Takes a note that was published, on the publisher's thread; must not wait for anybody.
+    fn published(&self, size: u64, note: &str);
+    /// What keeps it from passing notes on.
+    fn trouble(&self) -> Option<String>;
+}
 
 /// What a desk is made of.
 pub(crate) struct DeskParts {
     pub(crate) dir: PathBuf,
     pub(crate) snapshots: Arc<dyn Snapshots>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) on_published: Option<OnPublished>,
+    pub(crate) anchor: Option<Arc<dyn Anchor>>,
 }
 
 /// Publishes checkpoints until it is told to stop.
 pub(crate) struct Desk {
     publisher: Mutex<Publisher>,
-    on_published: Option<OnPublished>,
+    anchor: Option<Arc<dyn Anchor>>,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -41,14 +46,15 @@ struct State {
 
 impl Desk {
     pub(crate) fn new(parts: DeskParts) -> Self {
-        let DeskParts { dir, snapshots, clock, on_published } = parts;
+        let DeskParts { dir, snapshots, clock, anchor } = parts;
         let publisher = Mutex::new(Publisher::new(&dir, snapshots, clock));
-        Self { publisher, on_published, state: Mutex::default(), wake: Condvar::new() }
+        Self { publisher, anchor, state: Mutex::default(), wake: Condvar::new() }
     }
 
-    /// What keeps it from signing.
+    /// What keeps it from signing, or its anchor from taking notes.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.state().trouble.clone()
+        let own = self.state().trouble.clone();
+        own.or_else(|| self.anchor.as_ref().and_then(|anchor| anchor.trouble()))
     }
 
     /// Publishes now; says whether the log had grown.
@@ -60,8 +66,8 @@ impl Desk {
                 if self.state().trouble.take().is_some() {
                     tracing::info!("checkpoints are signed again");
                 }
-                if let (Some(published), Some(tell)) = (published, &self.on_published) {
-                    tell(published.size, &published.note);
+                if let (Some(published), Some(anchor)) = (published, &self.anchor) {
+                    anchor.published(published.size, &published.note);
                 }
             }
             Err(error) => {

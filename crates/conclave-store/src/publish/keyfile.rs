@@ -203,13 +203,17 @@ mod tests {
             signers.iter().map(|signer| signer.verifier().to_string()).collect()
         };
         let (was, is) = (old.verifier().to_string(), new.verifier().to_string());
-        assert_eq!(vkeys(file.signers(&[]).unwrap()), [was.clone()], "before the log says so");
+        assert_eq!(
+            vkeys(file.signers(&[]).unwrap()),
+            std::slice::from_ref(&was),
+            "before the log says so"
+        );
         let handovers = [Handover { seq: 3, old: was.clone(), new: is.clone() }];
         assert_eq!(vkeys(file.signers(&handovers).unwrap()), [is.clone(), was.clone()]);
         assert!(file.end_overlap(&handovers).unwrap());
         assert!(!file.end_overlap(&handovers).unwrap());
         let file = KeyFile::load(dir.path()).unwrap();
-        assert_eq!(vkeys(file.signers(&handovers).unwrap()), [is.clone()]);
+        assert_eq!(vkeys(file.signers(&handovers).unwrap()), std::slice::from_ref(&is));
         let known: Vec<_> = file.verifiers(&handovers).iter().map(ToString::to_string).collect();
         assert_eq!(known, [is, was.clone()], "old keys stay known");
         let unknown = [Handover { seq: 9, old: was.clone(), new: was }];

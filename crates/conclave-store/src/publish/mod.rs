@@ -5,7 +5,7 @@ mod desk;
 mod keyfile;
 mod publisher;
 
-pub use desk::OnPublished;
+pub use desk::Anchor;
 
 pub(crate) use checkpoints::{Published, handovers, was_signed};
 pub(crate) use desk::{Desk, DeskParts};

@@ -191,8 +191,14 @@ async fn what_is_altered_in_the_database_is_named_and_the_log_cannot_be_edited_b
     drop(store);
     place.sound();
     let cluster = place.cluster.as_ref().unwrap();
-    let refused = ["DELETE FROM log_bundle", "UPDATE log_bundle SET n = 1", "TRUNCATE log_body",
-        "UPDATE log_head SET size = 3", "DELETE FROM log_head", "UPDATE log_body SET body = ''"];
+    let refused = [
+        "DELETE FROM log_bundle",
+        "UPDATE log_bundle SET n = 1",
+        "TRUNCATE log_body",
+        "UPDATE log_head SET size = 3",
+        "DELETE FROM log_head",
+        "UPDATE log_body SET body = ''",
+    ];
     for statement in refused {
         let said = cluster.sql("fresh0", statement).unwrap_err().to_string();
         assert!(said.contains("append-only"), "{statement}: {said}");

@@ -87,7 +87,8 @@ impl Place {
                 seen.lock().unwrap().push(leaf.clone());
                 Ok(())
             });
-        let report = self.inspect_with(None, Inspection { check: Some(check), ..Inspection::default() });
+        let report =
+            self.inspect_with(None, Inspection { check: Some(check), ..Inspection::default() });
         assert!(report.ok, "{:?}", report.first_bad);
         std::mem::take(&mut leaves.lock().unwrap())
     }

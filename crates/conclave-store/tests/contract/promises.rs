@@ -3,9 +3,11 @@
 use crate::place::Place;
 use crate::support::*;
 use conclave_core::TenantId;
-use conclave_engine::{DecisionFilter, KeyRole, Whose};
-use conclave_ledger::{Body, Kind, StoredBody, tenant_number};
-use conclave_store::{NewKey, PersonRecord, Store};
+use conclave_engine::{Consistency, DecisionFilter, KeyRole, ReceiptState, Whose};
+use conclave_ledger::{
+    Body, Kind, StoredBody, TileId, VerifierKey, tenant_number, verify_consistency,
+};
+use conclave_store::{NewKey, PersonRecord, Store, rebuild, rebuild_database};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -34,6 +36,8 @@ promises!(
     a_key_made_elsewhere_opens_and_is_entered_once,
     the_first_key_and_the_first_person_are_made_once,
     entries_of_any_size_come_back_whole,
+    a_receipt_proves_its_decision,
+    the_query_tables_can_be_derived_again,
 );
 
 async fn what_is_appended_is_read_and_verified(place: &Place) {
@@ -238,5 +242,59 @@ async fn entries_of_any_size_come_back_whole(place: &Place) {
         assert_eq!(stored.open("request").unwrap().len(), size);
     }
     drop(store);
+    place.sound();
+}
+
+async fn a_receipt_proves_its_decision(place: &Place) {
+    let store = place.open();
+    for n in 1..=150 {
+        turn(&store, n).await;
+    }
+    settle(&store);
+    store.publish().unwrap();
+    let (proofs, tenant) = (store.proofs(), tenant_number("acme"));
+    let vkey = VerifierKey::parse(&proofs.vkeys().await.unwrap()[0]).unwrap();
+    for n in [1, 77, 150] {
+        let ReceiptState::Ready(receipt) = proofs.receipt(tenant, audit(n)).await.unwrap() else {
+            panic!("no receipt of decision {n}");
+        };
+        let (checkpoint, leaf) = receipt.verify(std::slice::from_ref(&vkey)).unwrap();
+        assert_eq!((checkpoint.size, leaf.draft.audit), (300, Some(audit(n).0.into_bytes())));
+    }
+    assert_eq!(proofs.receipt(1, audit(1)).await.unwrap(), ReceiptState::Unknown);
+    let consistency = proofs.consistency(100, 300).await.unwrap().unwrap();
+    let Consistency { from_root, to_root, proof } = consistency;
+    assert!(verify_consistency(100, 300, &from_root, &to_root, &proof));
+    let full = TileId::in_tree(0, 0, 300).unwrap();
+    assert_eq!(proofs.tile(full).await.unwrap().unwrap().len(), 256 * 32);
+    let edge = TileId::in_tree(1, 0, 300).unwrap();
+    assert_eq!(proofs.tile(edge).await.unwrap().unwrap().len(), 32);
+    assert!(proofs.bundle(1, 44).await.unwrap().is_some());
+    assert!(proofs.bundle(1, 45).await.unwrap().is_none(), "beyond the checkpoint");
+    drop(store);
+    assert!(place.sound().checkpoints > 0);
+}
+
+async fn the_query_tables_can_be_derived_again(place: &Place) {
+    let store = place.open();
+    for n in 1..=40 {
+        turn(&store, n).await;
+    }
+    drop(store);
+    let damage = "DELETE FROM response_audit_log WHERE seq > 20; \
+                  UPDATE response_audit_log SET outcome = 'blocked', delivery_status = NULL";
+    match &place.cluster {
+        Some(cluster) => drop(cluster.sql("fresh0", damage).unwrap()),
+        None => {
+            let conn = rusqlite::Connection::open(place.dir(0).join("ledger.db")).unwrap();
+            conn.execute_batch(damage).unwrap();
+        }
+    }
+    assert!(!place.check().ok);
+    let entries = match &place.url {
+        Some(url) => rebuild_database(url).unwrap(),
+        None => rebuild(&place.dir(0)).unwrap(),
+    };
+    assert_eq!(entries, 80);
     place.sound();
 }

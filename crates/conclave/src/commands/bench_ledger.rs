@@ -264,7 +264,8 @@ fn postgres(
     url: &DatabaseUrl,
 ) -> anyhow::Result<()> {
     for replicas in [1, 2, 4_u64] {
-        let stores = (0..replicas).map(|n| lazy(root, n, url)).collect::<anyhow::Result<Vec<_>>>()?;
+        let stores =
+            (0..replicas).map(|n| lazy(root, n, url)).collect::<anyhow::Result<Vec<_>>>()?;
         for store in &stores {
             runtime.block_on(produce(store, (turns / replicas).max(1)))?;
         }

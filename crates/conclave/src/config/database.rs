@@ -10,7 +10,8 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(transparent)]
 pub struct DatabaseRef(
-    #[schemars(regex(pattern = "^(postgres(ql)?://|env:|file:).+$"))] String,
+    #[schemars(regex(pattern = "^(postgres(ql)?://|env:|file:).+$"))]
+    String,
 );
 
 impl FromStr for DatabaseRef {

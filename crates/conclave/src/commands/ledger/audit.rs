@@ -17,6 +17,8 @@ pub(super) struct Audit {
     pub(super) report: Report,
     /// The signed note that was checked.
     pub(super) note: String,
+    /// Whether the leaves were to be had, or only their hashes.
+    pub(super) with_leaves: bool,
 }
 
 /// Checks the log; `since` is a checkpoint kept from an earlier check.
@@ -46,10 +48,9 @@ pub(super) fn audit(
         Ok(checkpoint) => checkpoint,
         Err(error) => return Ok(walk.refuse(note, &format!("the checkpoint: {error}"))),
     };
-    if let Some(problem) = since.map(|since| differs(log, keys, since, &checkpoint)).transpose()? {
-        if let Some(problem) = problem {
-            return Ok(walk.refuse(note, &problem));
-        }
+    let differs = since.map(|since| differs(log, keys, since, &checkpoint)).transpose()?;
+    if let Some(problem) = differs.flatten() {
+        return Ok(walk.refuse(note, &problem));
     }
     walk.run(&checkpoint, tell)?;
     Ok(walk.finish(note, &checkpoint))
@@ -103,7 +104,8 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn refuse(mut self, note: String, problem: &str) -> Audit {
         self.auditor.note(0, None, problem);
-        Audit { report: self.auditor.finish(None), note }
+        let with_leaves = self.with_leaves;
+        Audit { report: self.auditor.finish(None), note, with_leaves }
     }
 
     fn run(
@@ -195,11 +197,13 @@ impl Walk<'_> {
 
     fn finish(mut self, note: String, checkpoint: &Checkpoint) -> Audit {
         let Checkpoint { size, root, .. } = *checkpoint;
-        if self.with_leaves {
+        let with_leaves = self.with_leaves;
+        if with_leaves {
             if self.auditor.root() == root && self.auditor.entries() == size {
                 self.auditor.note_checkpoint();
             }
-            return Audit { report: self.auditor.finish(Some(&Head { size, root })), note };
+            let report = self.auditor.finish(Some(&Head { size, root }));
+            return Audit { report, note, with_leaves };
         }
         if self.hashes.size() == size && self.hashes.root() != root {
             self.auditor.note(0, None, "the tiles do not lead to the root of the checkpoint");
@@ -208,8 +212,9 @@ impl Walk<'_> {
         if report.ok {
             (report.checkpoints, report.signed) = (1, size);
         }
+        report.entries = self.hashes.size();
         report.root = hex::encode(self.hashes.root());
-        Audit { report, note }
+        Audit { report, note, with_leaves }
     }
 }
 

@@ -24,7 +24,7 @@ const NOTE_BYTES_MAX: u64 = 64 << 10;
 pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answer> {
     let vkey = args.vkey.as_deref().map(parse_vkey).transpose()?;
     let mut bar = Progress::new();
-    let report = match place(&args.source, args.key.key.as_deref())? {
+    let (report, with_leaves) = match place(&args.source, args.key.key.as_deref())? {
         Place::Data(dir, database) => {
             if args.since.is_some() {
                 bail!(
@@ -36,10 +36,11 @@ pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answ
                 check: Some(Box::new(|_, leaf, _| replay(leaf).map_err(|error| error.to_string()))),
                 vkey: vkey.clone(),
             };
-            match database {
+            let report = match database {
                 Some(url) => inspect_database(&url, Some(&dir), inspection)?,
                 None => inspect(&dir, inspection)?,
-            }
+            };
+            (report, true)
         }
         Place::Tiled(log) => {
             let keys = match &vkey {
@@ -51,9 +52,12 @@ pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answ
     };
     bar.clear();
     if as_json {
-        output::json(&as_value(&report, vkey.is_some()));
+        output::json(&as_value(&report, vkey.is_some(), with_leaves));
     } else {
         print(&report, vkey.is_some());
+        if !with_leaves {
+            output::line("  only hashes were looked at; entries need an auditor's key: --key");
+        }
     }
     Ok(if report.ok { Answer::Yes } else { Answer::No })
 }
@@ -63,14 +67,14 @@ fn verify_tiled(
     keys: &[conclave_ledger::VerifierKey],
     since: Option<&Path>,
     bar: &mut Progress,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<(Report, bool)> {
     let before = since.map(kept).transpose()?.flatten();
     let mut tell = |done, all| bar.show(done, all);
     let audited = audit(log, keys, before.as_deref(), &mut tell)?;
     if let Some(file) = since.filter(|_| audited.report.ok) {
         std::fs::write(file, &audited.note).with_context(|| file.display().to_string())?;
     }
-    Ok(audited.report)
+    Ok((audited.report, audited.with_leaves))
 }
 
 /// The checkpoint of last time; `None` at the first time.
@@ -85,7 +89,7 @@ fn kept(file: &Path) -> anyhow::Result<Option<String>> {
     Ok(Some(std::fs::read_to_string(file).with_context(|| file.display().to_string())?))
 }
 
-fn as_value(report: &Report, pinned: bool) -> serde_json::Value {
+fn as_value(report: &Report, pinned: bool, with_leaves: bool) -> serde_json::Value {
     json!({
         "ok": report.ok,
         "entries": report.entries,
@@ -95,6 +99,7 @@ fn as_value(report: &Report, pinned: bool) -> serde_json::Value {
         "checkpoints": report.checkpoints,
         "signed": report.signed,
         "key_given": pinned,
+        "leaves_checked": with_leaves,
         "kinds": report.kinds,
         "outcomes": report.outcomes,
         "refused": report.refused,
