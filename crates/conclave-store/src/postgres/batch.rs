@@ -126,7 +126,8 @@ pub(super) fn decode_edge(mut bytes: &[u8], size: u64) -> Option<TileEdge> {
     let mut levels = Vec::new();
     while let Some((count, rest)) = bytes.split_first() {
         let (hashes, rest) = rest.split_at_checked(usize::from(*count) * 32)?;
-        levels.push(decode_hashes(hashes)?);
+        // The tile before has just become full.
+        levels.push(if hashes.is_empty() { Vec::new() } else { decode_hashes(hashes)? });
         bytes = rest;
     }
     TileEdge::new(size, levels)
@@ -173,5 +174,27 @@ impl Derivation {
     /// How many rows it comes to.
     pub(super) fn len(&self) -> usize {
         self.decisions.len() + self.deliveries.len() + self.changes.len() + self.rotations.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_of_any_size_is_read_as_it_was_written() {
+        let mut edge = TileEdge::default();
+        for size in 0..=66_000_u64 {
+            let near = |border: u64| size.abs_diff(border) < 3;
+            if size < 3 || size % 256 < 2 || near(65_536) || near(65_792) {
+                let bytes = encode_edge(&edge);
+                assert_eq!(decode_edge(&bytes, size).as_ref(), Some(&edge), "{size}");
+                assert_eq!(decode_edge(&bytes, size + 1), None, "of another size");
+                if size > 0 {
+                    assert_eq!(decode_edge(&bytes[1..], size), None, "cut off");
+                }
+            }
+            edge.append([u8::try_from(size % 251).unwrap(); 32], |_, _| {});
+        }
     }
 }
