@@ -86,11 +86,11 @@ impl PeopleBook {
 pub(crate) fn person(
     name: String,
     tenant: String,
-    role: String,
+    role: &str,
     password_hash: String,
     created_ms: i64,
 ) -> Option<PersonRecord> {
-    let (Ok(tenant), Some(role)) = (TenantId::new(tenant), KeyRole::parse(&role)) else {
+    let (Ok(tenant), Some(role)) = (TenantId::new(tenant), KeyRole::parse(role)) else {
         tracing::warn!("a person with an unknown role or an invalid tenant is ignored");
         return None;
     };

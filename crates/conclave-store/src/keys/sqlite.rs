@@ -124,8 +124,8 @@ impl BookTables for SqliteBooks {
             let sql = "SELECT name, tenant, role, password_hash, created_ms FROM person ORDER BY 1";
             let mut rows = self.conn.prepare_cached(sql)?;
             let people = rows.query_map([], |row| {
-                let (name, tenant, role) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(person(name, tenant, role, row.get(3)?, row.get(4)?))
+                let (name, tenant, role): (_, _, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(person(name, tenant, &role, row.get(3)?, row.get(4)?))
             })?;
             people.filter_map(Result::transpose).collect::<rusqlite::Result<Vec<_>>>()
         };

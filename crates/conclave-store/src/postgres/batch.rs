@@ -110,7 +110,7 @@ impl Batch {
 }
 
 /// The edge of the tree as it stands in the head: for each level, how many hashes and which.
-pub(super) fn encode_edge(edge: &TileEdge) -> Vec<u8> {
+pub(in crate::postgres) fn encode_edge(edge: &TileEdge) -> Vec<u8> {
     let mut bytes = Vec::new();
     for level in 0..edge.levels() {
         let hashes = edge.level(level);

@@ -74,7 +74,8 @@ fn read_people(conn: &Conn) -> Result<Vec<PersonRecord>, LinkError> {
     let sql = "SELECT name, tenant, role, password_hash, created_ms FROM person ORDER BY name";
     let rows = conn.query(sql, &[])?;
     let people = rows.iter().map(|row| {
-        let (name, tenant, role) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let (name, tenant) = (row.try_get(0)?, row.try_get(1)?);
+        let role: &str = row.try_get(2)?;
         Ok(person(name, tenant, role, row.try_get(3)?, row.try_get(4)?))
     });
     people.filter_map(Result::transpose).collect()

@@ -24,7 +24,7 @@ use tokio_postgres::{Client, NoTls, Row};
 
 /// A value and its type, as every statement gets them: no statement is prepared by name, so that a
 /// pooler between us and the server may hand each transaction to another connection.
-pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+pub(in crate::postgres) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// What went wrong between us and the server.
 #[derive(Debug, Error)]
@@ -39,7 +39,7 @@ pub(crate) enum LinkError {
 
 impl LinkError {
     /// Whether the server says that a row is there already.
-    pub(super) fn is_conflict(&self) -> bool {
+    pub(in crate::postgres) fn is_conflict(&self) -> bool {
         matches!(self, Self::Server(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
     }
 
@@ -55,7 +55,7 @@ impl LinkError {
     }
 
     /// Whether the server was reached and gave an answer that retrying will not change.
-    pub(super) fn is_about_content(&self) -> bool {
+    pub(in crate::postgres) fn is_about_content(&self) -> bool {
         match self {
             Self::Server(error) => error.code().is_some_and(|code| {
                 let class = code.code().get(..2).unwrap_or_default();
@@ -137,21 +137,21 @@ impl Connector {
     }
 
     /// Connects, for a task.
-    pub(super) async fn open(&self) -> Result<Client, LinkError> {
+    pub(in crate::postgres) async fn open(&self) -> Result<Client, LinkError> {
         let config = self.0.url.config();
         // The connection must belong to our runtime: the caller's may end first.
         match &self.0.encryption {
             Some(encryption) => {
                 let (config, encryption) = (config.clone(), encryption.clone());
                 let made = self.0.handle.spawn(async move { config.connect(encryption).await });
-                let (client, connection) = made.await.map_err(told)??;
+                let (client, connection) = made.await.map_err(|error| told(&error))??;
                 self.0.handle.spawn(connection);
                 Ok(client)
             }
             None => {
                 let config = config.clone();
                 let made = self.0.handle.spawn(async move { config.connect(NoTls).await });
-                let (client, connection) = made.await.map_err(told)??;
+                let (client, connection) = made.await.map_err(|error| told(&error))??;
                 self.0.handle.spawn(connection);
                 Ok(client)
             }
@@ -159,12 +159,12 @@ impl Connector {
     }
 
     /// Runs something beside, for as long as the link lives.
-    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(in crate::postgres) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.0.handle.spawn(work);
     }
 
     /// Waits for a future on the calling thread.
-    pub(super) fn wait<T, E: Into<LinkError>>(
+    pub(in crate::postgres) fn wait<T, E: Into<LinkError>>(
         &self,
         patience: Duration,
         future: impl Future<Output = Result<T, E>>,
@@ -175,7 +175,7 @@ impl Connector {
     }
 
     /// Within a task of any runtime: an answer in time, or none.
-    pub(super) async fn in_time<T, E: Into<LinkError>>(
+    pub(in crate::postgres) async fn in_time<T, E: Into<LinkError>>(
         &self,
         patience: Duration,
         future: impl Future<Output = Result<T, E>>,
@@ -188,7 +188,7 @@ impl Connector {
     }
 }
 
-fn told(error: impl ToString) -> LinkError {
+fn told(error: &tokio::task::JoinError) -> LinkError {
     LinkError::Told(error.to_string())
 }
 
@@ -205,47 +205,59 @@ const BEGIN: &str = "BEGIN; SET LOCAL synchronous_commit = on; SET LOCAL lock_ti
                      SET LOCAL idle_in_transaction_session_timeout = '30s'";
 
 impl Conn {
-    pub(super) const fn connector(&self) -> &Connector {
+    pub(in crate::postgres) const fn connector(&self) -> &Connector {
         &self.connector
     }
 
     /// Waits longer or shorter from now on.
-    pub(super) const fn set_patience(&mut self, patience: Duration) {
+    pub(in crate::postgres) const fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
 
     /// Runs statements without values.
-    pub(super) fn run(&self, sql: &str) -> Result<(), LinkError> {
+    pub(in crate::postgres) fn run(&self, sql: &str) -> Result<(), LinkError> {
         self.connector.wait(self.patience, self.client.batch_execute(sql))
     }
 
     /// Runs a statement; says how many rows it touched.
-    pub(super) fn execute(&self, sql: &str, params: &[Param<'_>]) -> Result<u64, LinkError> {
+    pub(in crate::postgres) fn execute(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<u64, LinkError> {
         self.connector.wait(self.patience, self.client.execute_typed(sql, params))
     }
 
     /// Asks for rows.
-    pub(super) fn query(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, LinkError> {
+    pub(in crate::postgres) fn query(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, LinkError> {
         self.connector.wait(self.patience, self.client.query_typed(sql, params))
     }
 
     /// Asks for a row that may be there.
-    pub(super) fn row(&self, sql: &str, params: &[Param<'_>]) -> Result<Option<Row>, LinkError> {
+    pub(in crate::postgres) fn row(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Option<Row>, LinkError> {
         Ok(self.query(sql, params)?.into_iter().next())
     }
 
     /// Begins a transaction that is durable when it is committed, and does not wait for ever.
-    pub(super) fn begin(&self) -> Result<(), LinkError> {
+    pub(in crate::postgres) fn begin(&self) -> Result<(), LinkError> {
         self.run(BEGIN)
     }
 
     /// Ends the transaction.
-    pub(super) fn commit(&self) -> Result<(), LinkError> {
+    pub(in crate::postgres) fn commit(&self) -> Result<(), LinkError> {
         self.run("COMMIT")
     }
 
     /// Makes a change in a transaction of its own; nothing is left of one that fails.
-    pub(super) fn change<T>(
+    pub(in crate::postgres) fn change<T>(
         &self,
         make: impl FnOnce(&Self) -> Result<T, LinkError>,
     ) -> Result<T, LinkError> {
@@ -259,7 +271,7 @@ impl Conn {
     }
 
     /// Whether the connection is gone.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(in crate::postgres) fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 }

@@ -66,7 +66,7 @@ impl DatabaseUrl {
         if config.get_dbname().is_none() {
             return Err(refused("it names no database"));
         }
-        let tls = trust(mode.as_deref(), roots, is_here(&config))?;
+        let tls = trust(mode.as_deref(), roots.as_ref(), is_here(&config))?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         config.application_name("conclave");
         if config.get_connect_timeout().is_none() {
@@ -125,10 +125,10 @@ fn is_here(config: &Config) -> bool {
 
 fn trust(
     mode: Option<&str>,
-    roots: Option<PathBuf>,
+    roots: Option<&PathBuf>,
     is_here: bool,
 ) -> Result<Option<Trust>, StoreError> {
-    let believed = || roots.clone().map_or(Trust::Platform, Trust::File);
+    let believed = || roots.cloned().map_or(Trust::Platform, Trust::File);
     match mode {
         Some("disable") => Ok(None),
         Some("require" | "verify-ca" | "verify-full") => Ok(Some(believed())),

@@ -1,7 +1,7 @@
 //! What is promised of every store, run against each of them for real.
 //!
 //! The PostgreSQL half needs PostgreSQL; `cargo xtask test` installs it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 #[path = "../it/support.rs"]
 #[expect(dead_code, reason = "shared with the tests of the spool")]
