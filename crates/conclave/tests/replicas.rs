@@ -249,7 +249,7 @@ async fn a_ledger_moves_from_sqlite_and_every_receipt_stays_valid() {
     std::fs::write(&receipt, &before.stdout).unwrap();
     let file = receipt.to_str().unwrap();
     let checked = conclave(&["ledger", "receipt", "--check", file, "--vkey", &vkey]);
-    assert_eq!(checked.status.code(), Some(0), "{:?}", checked);
+    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
     // The gateway goes on from there, under the same keys, and refuses to go on in SQLite.
     let refused = conclave(&["serve", "--listen", "127.0.0.1:0", "--data", data]);
     assert_eq!(refused.status.code(), Some(2));
@@ -262,11 +262,11 @@ async fn a_ledger_moves_from_sqlite_and_every_receipt_stays_valid() {
     let pinned = ["--json", "ledger", "verify", "--database", &url, "--vkey", &vkey];
     root(&pinned);
     let rebuilt = conclave(&["ledger", "rebuild", "--database", &url]);
-    assert_eq!(rebuilt.status.code(), Some(0), "{:?}", rebuilt);
+    assert_eq!(rebuilt.status.code(), Some(0), "{rebuilt:?}");
     root(&pinned);
     let export = dir.path().join("export");
     let export = export.to_str().unwrap();
     let exported = conclave(&["ledger", "export", export, "--database", &url, "--data", data]);
-    assert_eq!(exported.status.code(), Some(0), "{:?}", exported);
+    assert_eq!(exported.status.code(), Some(0), "{exported:?}");
     root(&["--json", "ledger", "verify", "--export", export, "--vkey", &vkey]);
 }

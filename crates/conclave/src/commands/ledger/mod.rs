@@ -40,7 +40,7 @@ pub fn run(command: &LedgerCommand, as_json: bool) -> anyhow::Result<Answer> {
 /// A ledger, wherever it is.
 enum Place {
     /// A data directory, with SQLite in it or PostgreSQL behind it.
-    Data(PathBuf, Option<DatabaseUrl>),
+    Data(PathBuf, Option<Box<DatabaseUrl>>),
     /// An export or a gateway.
     Tiled(Box<dyn TiledLog>),
 }
@@ -51,7 +51,7 @@ fn place(source: &LedgerSource, key: Option<&str>) -> anyhow::Result<Place> {
         (None, Some(url)) => Place::Tiled(Box::new(UrlLog::open(url, key)?)),
         (None, None) => {
             let dir = source.data.clone().unwrap_or_else(|| DEFAULT_DATA.into());
-            Place::Data(dir, source.database.url()?)
+            Place::Data(dir, source.database.url()?.map(Box::new))
         }
     })
 }

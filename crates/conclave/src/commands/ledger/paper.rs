@@ -55,7 +55,7 @@ fn unknown(id: &str) -> Answer {
 fn find(source: &LedgerSource, key: Option<&str>, id: &str) -> anyhow::Result<Option<Receipt>> {
     let audit = AuditId::parse(id).ok_or_else(|| anyhow!("`{id}` is not an audit id"))?;
     match place(source, key)? {
-        Place::Data(dir, database) => match reader(&dir, database.as_ref())?.receipt(audit)? {
+        Place::Data(dir, database) => match reader(&dir, database.as_deref())?.receipt(audit)? {
             ReceiptState::Unknown => Ok(None),
             ReceiptState::Pending => {
                 bail!("no checkpoint covers the decision yet; start the gateway, it signs one")
@@ -120,7 +120,7 @@ fn check(file: &Path, key: &VerifierKey, as_json: bool) -> anyhow::Result<Answer
 pub(super) fn checkpoint(source: &LedgerSource, as_json: bool) -> anyhow::Result<Answer> {
     let note = match place(source, None)? {
         Place::Data(dir, database) => {
-            let reader = reader(&dir, database.as_ref())?;
+            let reader = reader(&dir, database.as_deref())?;
             reader.checkpoint().ok_or_else(|| anyhow!("no checkpoint was signed yet"))?.to_owned()
         }
         Place::Tiled(log) => log.text("checkpoint")?,
@@ -144,7 +144,7 @@ pub(super) fn checkpoint(source: &LedgerSource, as_json: bool) -> anyhow::Result
 /// When the keys cannot be read.
 pub(super) fn vkey(source: &LedgerSource, as_json: bool) -> anyhow::Result<Answer> {
     let keys = match place(source, None)? {
-        Place::Data(dir, database) => reader(&dir, database.as_ref())?.vkeys()?,
+        Place::Data(dir, database) => reader(&dir, database.as_deref())?.vkeys()?,
         Place::Tiled(log) => log.vkeys()?,
     };
     let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
