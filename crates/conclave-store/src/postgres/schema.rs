@@ -26,15 +26,24 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
 /// # Errors
 /// When it is of a later version, does not sync to disk, or refuses.
 pub(super) fn prepare(conn: &mut Conn, patience: Duration) -> Result<(), StoreError> {
+    check_settings(conn)?;
+    let found = version(conn).map_err(|error| conn.connector().named(&error))?;
+    if found == known_version() {
+        return Ok(());
+    }
+    // Only a step may take long; a server that hangs must not hold up a start.
     conn.set_patience(STEP_PATIENCE);
-    let prepared = check_settings(conn).and_then(|()| migrate(conn, MIGRATIONS));
+    let prepared = migrate(conn, MIGRATIONS);
     conn.set_patience(patience);
     prepared
 }
 
 /// The version of a database's schema; 0 if it has none yet.
 pub(super) fn version(conn: &Conn) -> Result<i64, LinkError> {
-    let there = "SELECT to_regclass('conclave_schema') IS NOT NULL";
+    // Read from the catalogue's table: a look-up by name may still believe what it knew before
+    // another program's step was waited for.
+    let there = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables
+                 WHERE tablename = 'conclave_schema' AND schemaname = ANY(current_schemas(false)))";
     let there = conn.row(there, &[])?.map(|row| row.try_get::<_, bool>(0)).transpose()?;
     if there != Some(true) {
         return Ok(0);

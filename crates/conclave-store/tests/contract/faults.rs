@@ -233,3 +233,30 @@ async fn what_is_altered_in_the_database_is_named_and_the_log_cannot_be_edited_b
         assert!(report.first_bad.is_some(), "{change}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_replicas_that_start_at_once_make_the_tables_once_and_one_begins_the_log() {
+    let (place, secrets) = (Place::postgres(), Place::sqlite());
+    drop(secrets.open());
+    for replica in 0..3 {
+        for secret in ["pepper", "ledger.key"] {
+            let copied =
+                std::fs::copy(secrets.dir(0).join(secret), place.dir(replica).join(secret));
+            copied.unwrap();
+        }
+    }
+    let starting = (0..3).map(|replica| {
+        let options = place.options(replica);
+        tokio::task::spawn_blocking(move || Store::open(options).unwrap())
+    });
+    let mut stores = Vec::new();
+    for store in starting.collect::<Vec<_>>() {
+        stores.push(store.await.unwrap());
+    }
+    assert_eq!(stores.iter().filter(|store| store.is_new()).count(), 1);
+    for (n, store) in (1..).zip(&stores) {
+        turn(store, n).await;
+    }
+    drop(stores);
+    assert_eq!(place.sound().entries, 6);
+}

@@ -86,7 +86,7 @@ mod tests {
         let path = dir.path().join("address");
         std::fs::write(&path, "postgres://me:s3cret@db/audit\n").unwrap();
         let url = read(&format!("file:{}", path.display())).unwrap().url().unwrap();
-        assert_eq!(url.to_string(), "postgres://db/audit");
+        assert_eq!(url.to_string(), "postgres://db:5432/audit");
         let missing = database_url("env:CONCLAVE_NO_SUCH_VARIABLE").unwrap_err();
         assert!(missing.contains("is not set"), "{missing}");
     }
