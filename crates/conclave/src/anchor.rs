@@ -236,17 +236,57 @@ mod tests {
         assert!(anchors.trouble().unwrap().contains("cannot write to the anchor"));
     }
 
+    const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+    fn secret_in(dir: &Path) -> SecretRef {
+        let file = dir.join("secret");
+        std::fs::write(&file, format!("whsec_{SECRET}\n")).unwrap();
+        serde_json::from_value(json!(format!("file:{}", file.display()))).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_webhook_gets_each_checkpoint_signed() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let dir = tempfile::tempdir().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = Config::default();
+        config.ledger.anchor.webhook =
+            Some(format!("http://{}/hook", listener.local_addr().unwrap()));
+        config.ledger.anchor.webhook_secret = Some(secret_in(dir.path()));
+        let anchors = Anchors::new(&config, Arc::new(SystemClock)).unwrap().unwrap();
+        anchors.published(7, "log\n7\n");
+        let task = tokio::spawn(anchors.clone().run());
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let (mut request, body) = (Vec::new(), json!({"size": 7, "note": "log\n7\n"}));
+        let body = json!({"type": "ledger.checkpoint", "data": body}).to_string();
+        while !request.ends_with(body.as_bytes()) {
+            assert_ne!(stream.read_buf(&mut request).await.unwrap(), 0, "the request broke off");
+        }
+        let request = String::from_utf8(request).unwrap();
+        assert!(request.starts_with("POST /hook HTTP/1.1"), "{request}");
+        let header = |name: &str| {
+            let line = request.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.trim_start_matches(": ").to_owned()
+        };
+        let (id, at) = (header("webhook-id"), header("webhook-timestamp"));
+        let secret = STANDARD.decode(SECRET).unwrap();
+        assert_eq!(header("webhook-signature"), sign(&secret, &id, &at, &body));
+        stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+        while !anchors.state().waiting.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(anchors.trouble(), None);
+        task.abort();
+    }
+
     #[test]
     fn what_waits_is_bounded_and_a_webhook_needs_a_secret() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("secret");
-        std::fs::write(&file, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").unwrap();
         let mut config = Config::default();
         config.ledger.anchor.webhook = Some("http://127.0.0.1:1/".into());
         let refused = Anchors::new(&config, Arc::new(SystemClock)).err().unwrap();
         assert!(refused.to_string().contains("webhook_secret is needed"), "{refused}");
-        let reference = serde_json::from_value(json!(format!("file:{}", file.display()))).unwrap();
-        config.ledger.anchor.webhook_secret = Some(reference);
+        config.ledger.anchor.webhook_secret = Some(secret_in(dir.path()));
         let anchors = Anchors::new(&config, Arc::new(SystemClock)).unwrap().unwrap();
         for size in 0..WAITING_MAX as u64 + 5 {
             anchors.published(size, "n\n");
