@@ -11,9 +11,10 @@ use crate::ports::{AppendError, Model, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Input, Stop, is_crisis};
 use crate::pseudonym::{pseudonyms_of, seed_of};
 use crate::turn::{Turn, said_before};
+use crate::verdicts::Grounds;
 use conclave_core::{
-    Action, AuditId, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure, Limits,
-    MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
+    Action, AuditId, Ballot, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure,
+    Limits, MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
 use conclave_detect::{Detector, Reading};
 use conclave_verifiers::Case;
@@ -171,15 +172,38 @@ impl Engine {
                     let Some(candidate) = deliberation.last_candidate() else {
                         continue;
                     };
-                    let case = Arc::new(self.case(course, candidate.clone()).await);
-                    let left = course.deadline.saturating_duration_since(Instant::now());
-                    let budget = self.settings.panel_deadline.min(left);
-                    deliberation.verified(self.panel.judge(case, budget).await);
+                    let candidate = candidate.clone();
+                    deliberation.verified(self.ballots(course, candidate).await);
                 }
                 Step::Finish(verdict) => break verdict,
             }
         };
         Choice { model_time, ..self.closed(course, deliberation, verdict) }
+    }
+
+    /// The panel's ballots on a candidate: cast now, or known from the very same case.
+    async fn ballots(&self, course: &Course<'_>, candidate: Candidate) -> Vec<Ballot> {
+        let grounds = Grounds {
+            tenant: &course.turn.tenant,
+            policy: &self.settings.policy,
+            directives: &self.settings.directives,
+            scrutiny: course.examined.scrutiny,
+            conversation: &course.turn.conversation,
+            context: &course.turn.context,
+            input: &course.examined.input,
+            candidate: &candidate,
+        };
+        let key = grounds.key();
+        if let Some(ballots) = key.as_ref().and_then(|key| self.verdicts.known(key)) {
+            return ballots;
+        }
+        let case = Arc::new(self.case(course, candidate).await);
+        let left = course.deadline.saturating_duration_since(Instant::now());
+        let ballots = self.panel.judge(case, self.settings.panel_deadline.min(left)).await;
+        if let Some(key) = key {
+            self.verdicts.keep(key, &ballots);
+        }
+        ballots
     }
 
     async fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {

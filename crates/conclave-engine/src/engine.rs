@@ -5,6 +5,7 @@ use crate::panel::Panel;
 use crate::ports::{Archive, ArchiveError, Clock, Entropy, Ledger, ModelDirectory};
 use crate::pseudonym;
 use crate::settings::Settings;
+use crate::verdicts::Verdicts;
 use conclave_core::{AuditId, TenantId, UserId};
 use conclave_detect::{Course, Detector};
 use conclave_instinct::Instinct;
@@ -29,6 +30,8 @@ pub struct Engine {
     pub models: Arc<dyn ModelDirectory>,
     /// Votes on them.
     pub panel: Panel,
+    /// What the panel said of the same case before.
+    pub verdicts: Arc<Verdicts>,
     /// Remembers.
     pub ledger: Arc<dyn Ledger>,
     /// Recalls.

@@ -22,6 +22,7 @@ mod settings;
 mod stored;
 mod transcript;
 mod turn;
+mod verdicts;
 mod view;
 
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
@@ -43,4 +44,5 @@ pub use pseudonym::{session_of, subject_of};
 pub use settings::Settings;
 pub use stored::{StoredDecision, StoredError, replay};
 pub use turn::Turn;
+pub use verdicts::Verdicts;
 pub use view::view;

@@ -5,6 +5,7 @@ mod calibrate;
 mod chance;
 mod cores;
 mod examples;
+mod faults;
 mod fit;
 mod frames;
 mod progress;

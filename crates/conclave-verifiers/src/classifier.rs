@@ -107,7 +107,7 @@ fn done(case: &Case, acts: &Acts) -> Option<Objection> {
 /// What the trained model of replies holds against it. It knows no acts, so that a refusal or help
 /// which it takes for harm stands, unless it is very sure.
 fn recognised(case: &Case, acts: &Acts) -> Option<Objection> {
-    let harm = case.reply.as_reply?.hundredths();
+    let harm = case.reply.as_reply?.harm.hundredths();
     let slack = if excused(case, acts) { EXCUSED_SLACK } else { 0 };
     let line = case.reply.threshold.hundredths().saturating_add(slack);
     (harm >= line).then(|| {

@@ -60,6 +60,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         resources: Arc::new(conclave_voice::Resources::builtin().context("resource files")?),
         models: Arc::new(models(config)?),
         panel: panel(config)?,
+        verdicts: Arc::default(),
         ledger: ground.ledger.clone(),
         archive: ground.archive.clone(),
         memory: ground.memory.clone(),

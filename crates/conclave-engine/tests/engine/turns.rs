@@ -57,6 +57,7 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         resources: Arc::new(conclave_voice::Resources::builtin().unwrap()),
         models: Arc::new(OneModel(model.clone())),
         panel: Panel::new(jury),
+        verdicts: Arc::default(),
         ledger: ledger.clone(),
         archive: ledger.clone(),
         memory: Arc::new(Memory::new(ledger.clone())),
