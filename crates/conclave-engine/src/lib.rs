@@ -11,6 +11,7 @@ mod deliver;
 mod delivery;
 mod engine;
 mod explanation;
+mod influence;
 mod memory;
 mod off_thread;
 mod panel;
@@ -32,7 +33,8 @@ pub use decision::{Choice, Decision, Delivered};
 pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
-pub use explanation::{Contribution, Explanation, SafetyVerification, explain};
+pub use explanation::{Explanation, SafetyVerification, explain};
+pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use ports::{

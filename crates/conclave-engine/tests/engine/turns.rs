@@ -6,8 +6,8 @@ use conclave_core::{
     SessionId, TenantId, TurnContext, UserId, Vote,
 };
 use conclave_engine::{
-    DeliverError, Engine, Memory, Panel, Settings, StoredDecision, Turn, Verifier, explain, replay,
-    view,
+    DeliverError, Engine, Memory, Panel, Part, Settings, StoredDecision, Turn, Verifier, explain,
+    replay, view,
 };
 use conclave_ledger::{Kind, Value};
 use std::sync::Arc;
@@ -247,6 +247,28 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
     assert!(why.safety_verification.concerns_raised.iter().any(|c| c.contains("hurt")));
     let whole: f64 = why.contributing_agents.iter().map(|agent| agent.influence).sum();
     assert!((whole - 1.0).abs() < 1e-3, "{whole}");
+}
+
+#[tokio::test]
+async fn a_verifier_that_is_not_seated_has_no_influence_and_leaves_it_to_the_others() {
+    let mut influences = Vec::new();
+    for seats in [6, 5] {
+        let jury = jury().into_iter().take(seats).collect();
+        let house = house(Scripted::saying(&[Ok(KIND)]), jury);
+        let reply = house.engine.deliver(turn(ANGRY)).await.unwrap();
+        let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
+        let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
+        let all = explain(&stored).contributing_agents;
+        let whole: f64 = all.iter().map(|agent| agent.influence).sum();
+        assert!((whole - 1.0).abs() < 1e-9, "{all:?}");
+        let of = |name: &str| {
+            let found = all.iter().find(|one| one.part == Part::Verifier && one.name == name);
+            found.map_or(0.0, |one| one.influence)
+        };
+        influences.push((of("crisis"), of("classifier")));
+    }
+    let [(with, classifier), (without, gone)] = influences[..] else { unreachable!("two houses") };
+    assert!(classifier > 0.0 && gone == 0.0 && without > with, "{influences:?}");
 }
 
 #[tokio::test]
