@@ -17,6 +17,7 @@ mod off_thread;
 mod panel;
 mod ports;
 mod preflight;
+mod proofs;
 mod pseudonym;
 mod record;
 mod settings;
@@ -42,6 +43,7 @@ pub use ports::{
     KeyRecord, KeyRing, KeyRole, Ledger, Model, ModelDirectory, ModelError, ModelRequest,
     OfferedModel, StoredEntry, Tally, Verifier, VerifierError, Whose,
 };
+pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use pseudonym::{session_of, subject_of};
 pub use settings::Settings;
 pub use stored::{StoredDecision, StoredError, replay};

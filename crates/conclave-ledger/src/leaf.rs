@@ -15,6 +15,8 @@ use thiserror::Error;
 const VERSION: u64 = 1;
 /// How many keys a leaf has.
 const KEYS: usize = 14;
+/// The longest leaf: what the entry bundles of the log can hold.
+pub const LEAF_BYTES_MAX: usize = 65_535;
 /// The longest name of a kind, field or build.
 const NAME_BYTES_MAX: usize = 128;
 
@@ -110,6 +112,8 @@ kinds! {
     CoverageGap = "coverage.gap",
     /// An API key was made or withdrawn.
     KeyChange = "key.change",
+    /// The log's signing key was handed over, see [`crate::Rotation`].
+    KeyRotate = "key.rotate",
     /// The store behind the spool stopped answering.
     StoreDown = "store.down",
     /// The store answers again.
@@ -187,6 +191,19 @@ impl Draft {
         check_length(&self.build, "build")?;
         if self.public.fits_below(1) { Ok(()) } else { Err(LeafError::TooDeep) }
     }
+
+    /// Checks that the leaf made of this and these commitments fits into an entry bundle, whatever
+    /// number and time it gets.
+    ///
+    /// # Errors
+    /// When it would be too long.
+    pub fn check_length(&self, commitments: &[Commitment]) -> Result<(), LeafError> {
+        let mut longest = Vec::with_capacity(1_024);
+        let id = EntryId { replica: [0; 8], epoch: u32::MAX, n: u64::MAX };
+        Leaf::write(&mut longest, id, u64::MAX, self, commitments);
+        let length = longest.len();
+        if length <= LEAF_BYTES_MAX { Ok(()) } else { Err(LeafError::TooLong(length)) }
+    }
 }
 
 /// One entry, complete.
@@ -223,6 +240,9 @@ pub enum LeafError {
     /// Numbers start at 1.
     #[error("the entry number is 0")]
     Unnumbered,
+    /// No entry bundle can hold it.
+    #[error("the leaf has {0} bytes, at most {LEAF_BYTES_MAX} are possible")]
+    TooLong(usize),
 }
 
 impl Leaf {

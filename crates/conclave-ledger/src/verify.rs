@@ -10,6 +10,7 @@ use crate::body::StoredBody;
 use crate::cbor::Value;
 use crate::coverage::{Coverage, NumberSet};
 use crate::leaf::{EntryId, Kind, Leaf, leaf_hash};
+use crate::rotation::Rotation;
 use crate::tree::{CompactRange, Hash};
 use std::collections::BTreeMap;
 
@@ -65,6 +66,10 @@ pub struct Report {
     pub refused: BTreeMap<String, u64>,
     /// How many bodies were compared with what their leaves commit to.
     pub bodies: u64,
+    /// How many signed checkpoints were compared with the log.
+    pub checkpoints: u64,
+    /// How many entries the last of them covers.
+    pub signed: u64,
     /// The first thing wrong.
     pub first_bad: Option<Bad>,
 }
@@ -84,6 +89,7 @@ pub struct Auditor<'a> {
     decisions: NumberSet,
     sound_until: u64,
     suspects: Option<(u64, u64)>,
+    leaves_only: bool,
     report: Report,
     extra: Option<ExtraCheck<'a>>,
 }
@@ -101,8 +107,14 @@ impl<'a> Auditor<'a> {
         Self { extra: Some(extra), ..Self::default() }
     }
 
-    /// Takes the next entry of the log.
-    pub fn feed(&mut self, entry: &Entry<'_>) {
+    /// Looks at leaves alone, where bodies are not to be had.
+    #[must_use]
+    pub fn leaves_only(self) -> Self {
+        Self { leaves_only: true, ..self }
+    }
+
+    /// Takes the next entry of the log; returns the hash of its leaf.
+    pub fn feed(&mut self, entry: &Entry<'_>) -> Hash {
         let expected = self.tree.size();
         let hash = leaf_hash(entry.leaf);
         self.tree.append(hash);
@@ -116,6 +128,7 @@ impl<'a> Auditor<'a> {
             Err("the leaf does not have the hash that is stored for it".to_owned())
         };
         self.examine(entry.seq, entry.leaf, entry.body, stored);
+        hash
     }
 
     /// Takes an entry that is durable but not yet part of the log, after all that are.
@@ -142,6 +155,24 @@ impl<'a> Auditor<'a> {
         if self.report.first_bad.as_ref().is_none_or(|bad| seq < bad.seq) {
             self.report.first_bad = Some(Bad { seq, id, problem: problem.into() });
         }
+    }
+
+    /// Records that a signed checkpoint ends here, and holds.
+    pub const fn note_checkpoint(&mut self) {
+        self.report.checkpoints += 1;
+        self.report.signed = self.report.entries;
+    }
+
+    /// Whether nothing wrong was found so far.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        self.report.first_bad.is_none() && self.suspects.is_none()
+    }
+
+    /// The root over the entries so far.
+    #[must_use]
+    pub fn root(&self) -> Hash {
+        self.tree.root()
     }
 
     /// How many entries of the log were taken so far.
@@ -215,6 +246,9 @@ impl<'a> Auditor<'a> {
         leaf: &Leaf,
         body: Option<&'b [u8]>,
     ) -> Result<Option<StoredBody<'b>>, String> {
+        if self.leaves_only {
+            return Ok(None);
+        }
         let Some(bytes) = body else {
             let missing = Err("the body is missing".to_owned());
             return if leaf.commitments.is_empty() { Ok(None) } else { missing };
@@ -240,6 +274,9 @@ impl<'a> Auditor<'a> {
                 None => Err("the delivery names no decision".to_owned()),
             },
             Kind::CoverageGap => self.coverage.declare(&leaf.draft.public),
+            Kind::KeyRotate if !rotates(leaf) => {
+                Err("the signing key is handed over without both keys agreeing".to_owned())
+            }
             _ => Ok(()),
         }
     }
@@ -260,6 +297,10 @@ impl<'a> Auditor<'a> {
             _ => {}
         }
     }
+}
+
+fn rotates(leaf: &Leaf) -> bool {
+    Rotation::from_public(&leaf.draft.public).is_some_and(|rotation| rotation.holds())
 }
 
 fn misplaced(expected: u64, found: u64) -> String {

@@ -67,7 +67,7 @@ impl SqliteArchive {
     }
 
     /// Runs a query on a thread that may block; `newest` says whether it must see everything.
-    fn ask<T: Send + 'static>(
+    pub(crate) fn ask<T: Send + 'static>(
         &self,
         newest: bool,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,

@@ -81,7 +81,7 @@ impl StoreError {
         move |source| Self::File { what, path, source }
     }
 
-    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
+    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self + use<> {
         let path = path.to_owned();
         move |error| Self::Database { path: path.clone(), message: error.to_string() }
     }

@@ -4,7 +4,7 @@
 //! exactly once, and says so only when it is true.
 //!
 //! A data directory holds `lock`, `replica` (who this installation is), `pepper` (the secret of the
-//! keys), `spool/`, `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes)
+//! keys), `ledger.key` (the seed that signs checkpoints), `checkpoint` (the last one), `spool/`, `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes)
 //! and, after damage, `quarantine/`.
 
 mod archive;
@@ -18,6 +18,9 @@ mod ledger;
 mod lock;
 mod options;
 mod people;
+mod proofs;
+mod publish;
+mod reader;
 mod replica;
 mod spool;
 mod store;
@@ -27,6 +30,8 @@ pub use inspect::{CannotCheck, Inspection, inspect};
 pub use keys::{KeyBook, KeyText, KeyUse, NewKey, Pepper};
 pub use options::{Stamp, StoreOptions};
 pub use people::{PeopleBook, PersonRecord};
+pub use publish::Anchor;
+pub use reader::{LedgerReader, LedgerRow};
 pub use replica::Identity;
 pub use spool::{Disk, FileDisk, SegmentSink, SpoolStats};
 pub use store::Store;

@@ -3,6 +3,7 @@
 //! **Invariant:** the defaults are right for production; everything else is there for tests and
 //! unusual machines.
 
+use crate::publish::Anchor;
 use crate::spool::{Disk, FileDisk};
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
@@ -74,6 +75,11 @@ pub struct StoreOptions {
     pub read_patience: Duration,
     /// How many readers of each kind work at once.
     pub readers: usize,
+    /// The name of the log in its checkpoints, for when its key is made; without one it is made of
+    /// the replica's.
+    pub origin: Option<String>,
+    /// Gets a copy of every published checkpoint.
+    pub anchor: Option<Arc<dyn Anchor>>,
 }
 
 impl StoreOptions {
@@ -93,6 +99,8 @@ impl StoreOptions {
             drain_entries_max: 2_000,
             read_patience: Duration::from_secs(5),
             readers: 2,
+            origin: None,
+            anchor: None,
         }
     }
 }

@@ -12,12 +12,14 @@ use crate::keys::{BookRing, KeyBook, Outbox, OutboxSink, Pepper};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
 use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreOptions};
+use crate::proofs::SqliteProofs;
+use crate::publish::{Desk, DeskParts, KeyFile, handovers, latest};
 use crate::replica::Identity;
 use crate::spool::{
     Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
-use conclave_engine::{Archive, KeyRing, Ledger};
-use conclave_ledger::{Body, Draft, Kind, Value};
+use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs};
+use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,11 +38,15 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Store {
     ledger: Arc<SpoolLedger>,
     archive: Arc<SqliteArchive>,
+    /// For what strangers may ask, so that they never take a turn's place in line.
+    public: Arc<SqliteArchive>,
     ring: Arc<BookRing>,
     book: Arc<KeyBook>,
     stamps: Arc<Stamps>,
     notes: Arc<Notes>,
     keeper: Arc<Keeper>,
+    desk: Arc<Desk>,
+    dir: PathBuf,
     identity: Identity,
     is_new: bool,
     running: Mutex<Running>,
@@ -49,6 +55,7 @@ pub struct Store {
 #[derive(Default)]
 struct Running {
     keeper: Option<JoinHandle<()>>,
+    publisher: Option<JoinHandle<()>>,
     writer: Option<JoinHandle<()>>,
     drainer: Option<JoinHandle<()>>,
     lock: Option<DirLock>,
@@ -73,6 +80,13 @@ impl Store {
         let book = Arc::new(KeyBook::open(dir, pepper.clone())?);
         let ring = Arc::new(BookRing::open(dir, pepper, Arc::clone(&options.clock))?);
         let outbox = Outbox::open(dir)?;
+        make_signing_key(&options, &log, identity)?;
+        let parts = DeskParts {
+            dir: dir.to_owned(),
+            clock: Arc::clone(&options.clock),
+            anchor: options.anchor.clone(),
+        };
+        let desk = Arc::new(Desk::new(parts));
         let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
         let new_epoch = known.filter(|known| known.epoch != identity.epoch);
         let last = new_epoch.map(|known| (known, log.state.taken.get(&known).copied()));
@@ -80,7 +94,7 @@ impl Store {
         if let Some((known, last_n)) = last {
             core.declare_epoch(identity, known, last_n.unwrap_or(0));
         }
-        core.into_store((ring, book, outbox), identity, is_new, lock)
+        core.into_store((ring, book, outbox), desk, identity, is_new, lock)
     }
 
     /// Where entries are written.
@@ -93,6 +107,52 @@ impl Store {
     #[must_use]
     pub fn archive(&self) -> Arc<dyn Archive> {
         Arc::clone(&self.archive) as _
+    }
+
+    /// What is shown to those who do not trust us.
+    #[must_use]
+    pub fn proofs(&self) -> Arc<dyn Proofs> {
+        let (archive, desk) = (Arc::clone(&self.public), Arc::clone(&self.desk));
+        Arc::new(SqliteProofs { archive, desk, dir: self.dir.clone() })
+    }
+
+    /// Signs a checkpoint now, instead of within a second, if the log grew. Blocks.
+    ///
+    /// # Errors
+    /// When it must not or cannot be signed.
+    pub fn publish(&self) -> Result<Option<String>, StoreError> {
+        let published = self.desk.publish().map_err(StoreError::Key)?;
+        Ok(published.map(|published| published.note))
+    }
+
+    /// Hands the signing of checkpoints over to a new key; both keys sign from now on. Blocks.
+    ///
+    /// # Errors
+    /// When the key file or the ledger refuses.
+    pub fn rotate_key(
+        &self,
+        entropy: &dyn Entropy,
+    ) -> Result<(VerifierKey, VerifierKey), StoreError> {
+        self.settle(SHUTDOWN_PATIENCE)?;
+        let database = self.dir.join("ledger.db");
+        let told = told_handovers(&database)?;
+        let (old, new) = KeyFile::load(&self.dir)?.add(&told, entropy)?;
+        let rotation = Rotation::new(&old, &new);
+        let appended = self.notes.append(Kind::KeyRotate, 0, rotation.to_public());
+        appended.map_err(StoreError::Key)?;
+        self.settle(SHUTDOWN_PATIENCE)?;
+        self.publish()?;
+        Ok((rotation.old, rotation.new))
+    }
+
+    /// Forgets the seed of the key before; only the one in force signs from now on. Says whether
+    /// there was one.
+    ///
+    /// # Errors
+    /// When the key file refuses.
+    pub fn end_key_overlap(&self) -> Result<bool, StoreError> {
+        let told = told_handovers(&self.dir.join("ledger.db"))?;
+        KeyFile::load(&self.dir)?.end_overlap(&told)
     }
 
     /// Which keys open what.
@@ -156,14 +216,21 @@ impl Store {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         self.keeper.stop();
         join("keeper", running.keeper.take());
+        self.desk.stop();
+        join("publisher", running.publisher.take());
         if running.writer.is_some() && self.settle(SHUTDOWN_PATIENCE).is_err() {
             tracing::warn!("not everything could be drained; the rest stays in the spool");
         }
         self.ledger.intake.close();
         join("spool writer", running.writer.take());
         self.archive.close_idle();
+        self.public.close_idle();
         join("drainer", running.drainer.take());
         let first = running.lock.take();
+        // What came in since the last tick gets its checkpoint now, so that its receipts exist.
+        if first.is_some() && self.desk.publish().is_err() {
+            tracing::warn!("the last entries have no checkpoint yet");
+        }
         if let Some(Err(error)) = first.is_some().then(|| self.ring.write_uses()) {
             tracing::warn!(%error, "the last uses of keys could not be written");
         }
@@ -174,6 +241,34 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.shutdown();
     }
+}
+
+/// The key is made before the log begins, so that no entry is without somebody to sign for it.
+fn make_signing_key(
+    options: &StoreOptions,
+    log: &Log,
+    identity: Identity,
+) -> Result<(), StoreError> {
+    let dir = &options.dir;
+    let stored = latest(&log.conn).map_err(StoreError::database(&dir.join("ledger.db")))?;
+    let was_signed = stored.is_some() || dir.join("checkpoint").exists();
+    let default = format!("conclave/{}", hex::encode(identity.replica));
+    let origin = options.origin.as_ref().unwrap_or(&default);
+    let file = KeyFile::load_or_make(dir, origin, was_signed, &*options.entropy)?;
+    if options.origin.as_ref().is_some_and(|origin| origin != file.origin()) {
+        let message = format!(
+            "its log is called `{}`, the configuration says `{origin}`; a log keeps its name",
+            file.origin()
+        );
+        return Err(StoreError::damaged(&dir.join("ledger.key"), message));
+    }
+    Ok(())
+}
+
+fn told_handovers(database: &Path) -> Result<Vec<crate::publish::Handover>, StoreError> {
+    let failed = StoreError::database(database);
+    let conn = open_reader(database).map_err(&failed)?;
+    handovers(&conn, u64::MAX >> 1).map_err(&failed)
 }
 
 fn join(name: &str, thread: Option<JoinHandle<()>>) {
@@ -193,6 +288,7 @@ fn report_recovery(recovered: &Recovered) {
 struct Core {
     ledger: Arc<SpoolLedger>,
     archive: Arc<SqliteArchive>,
+    public: Arc<SqliteArchive>,
     stamps: Arc<Stamps>,
     database: PathBuf,
     patience: Duration,
@@ -248,12 +344,11 @@ impl Core {
             log,
         );
         let reading = (options.readers, options.read_patience);
-        let archive = SqliteArchive::new(
-            database.clone(),
-            Arc::clone(&intake),
-            Arc::clone(&progress),
-            reading,
-        );
+        let archive = || {
+            let (intake, progress) = (Arc::clone(&intake), Arc::clone(&progress));
+            Arc::new(SqliteArchive::new(database.clone(), intake, progress, reading))
+        };
+        let (archive, public) = (archive(), archive());
         let writer = spawn("spool-writer", move || writer.run())?;
         // A writer without a drainer must not go on for ever.
         let drainer = spawn("drainer", move || drainer.run()).inspect_err(|_| intake.close())?;
@@ -261,7 +356,8 @@ impl Core {
             writer,
             drainer,
             ledger: Arc::new(SpoolLedger { intake, progress }),
-            archive: Arc::new(archive),
+            archive,
+            public,
             stamps,
             database,
             patience: options.read_patience,
@@ -283,11 +379,13 @@ impl Core {
     fn into_store(
         self,
         (ring, book, outbox): (Arc<BookRing>, Arc<KeyBook>, Outbox),
+        desk: Arc<Desk>,
         identity: Identity,
         is_new: bool,
         lock: DirLock,
     ) -> Result<Store, StoreError> {
         let keeper = Arc::new(Keeper::default());
+        let dir = self.database.parent().map(Path::to_owned).unwrap_or_default();
         let notes = Arc::new(Notes {
             outbox: Mutex::new(outbox),
             ledger: Arc::clone(&self.ledger),
@@ -296,15 +394,19 @@ impl Core {
             patience: self.patience,
         });
         let (writer, drainer) = (Some(self.writer), Some(self.drainer));
-        let running = Mutex::new(Running { keeper: None, writer, drainer, lock: Some(lock) });
+        let running =
+            Mutex::new(Running { writer, drainer, lock: Some(lock), ..Running::default() });
         let store = Store {
             ledger: self.ledger,
             archive: self.archive,
+            public: self.public,
             stamps: self.stamps,
             ring,
             book,
             notes,
             keeper,
+            desk,
+            dir,
             identity,
             is_new,
             running,
@@ -312,7 +414,11 @@ impl Core {
         let (keeper, ring) = (Arc::clone(&store.keeper), Arc::clone(&store.ring));
         let notes = Arc::clone(&store.notes);
         let thread = spawn("key-keeper", move || keeper.run(&ring, &notes))?;
-        store.running.lock().unwrap_or_else(PoisonError::into_inner).keeper = Some(thread);
+        let desk = Arc::clone(&store.desk);
+        let publisher = spawn("publisher", move || desk.run())?;
+        let mut running = store.running.lock().unwrap_or_else(PoisonError::into_inner);
+        (running.keeper, running.publisher) = (Some(thread), Some(publisher));
+        drop(running);
         Ok(store)
     }
 }

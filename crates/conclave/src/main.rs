@@ -1,5 +1,6 @@
 //! One binary: gateway, checks, ledger, keys.
 
+mod anchor;
 mod assemble;
 mod cli;
 mod commands;

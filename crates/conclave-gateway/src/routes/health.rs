@@ -31,10 +31,11 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
     let engine = gateway.engine();
     let spool = engine.ledger.health();
     let archive = engine.archive.health().await;
-    let status = match (&spool, &archive) {
-        (Ok(()), Ok(())) => "ok",
-        (Ok(()), Err(_)) => "degraded",
-        (Err(_), _) => "down",
+    let checkpoints = gateway.proofs().health();
+    let status = match (&spool, &archive, &checkpoints) {
+        (Ok(()), Ok(()), Ok(())) => "ok",
+        (Ok(()), ..) => "degraded",
+        (Err(_), ..) => "down",
     };
     let code = if spool.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let part = |trouble: Option<String>| match trouble {
@@ -47,6 +48,7 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
         "parts": {
             "spool": part(spool.err().map(|error| error.to_string())),
             "archive": part(archive.err().map(|error| error.to_string())),
+            "checkpoints": part(checkpoints.err()),
         },
     });
     (code, Json(body)).into_response()

@@ -20,6 +20,7 @@ pub(crate) fn own_fields(reply: &Reply) -> Value {
         "scrutiny": decision.scrutiny.as_str(),
         "directive": decision.directive.map(|directive| directive.to_string()),
         "leaf_hash": hex::encode(reply.leaf_hash),
+        "receipt_url": format!("/v1/decisions/{}/receipt", decision.id),
         "cost_usd": decision.cost.dollars(),
     })
 }

@@ -4,8 +4,11 @@
 //! that an entry is in the log exactly once however often it is handed over.
 
 use super::columns::{DecisionColumns, DeliveryColumns, column};
+use super::tiles::{self, TileWriter};
 use crate::replica::Identity;
-use conclave_ledger::{CompactRange, EntryId, Gap, Kind, Leaf, Value, leaf_hash};
+use conclave_ledger::{
+    CompactRange, EntryId, Gap, Kind, Leaf, Rotation, TileEdge, Value, leaf_hash,
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,6 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogState {
     pub(crate) range: CompactRange,
+    /// The tiles that are not full yet.
+    pub(crate) edge: TileEdge,
     pub(crate) ts_ms: u64,
     /// The largest number taken of each identity.
     pub(crate) taken: BTreeMap<Identity, u64>,
@@ -42,7 +47,10 @@ pub(crate) fn load_state(conn: &Connection) -> rusqlite::Result<Result<LogState,
     if size != entries {
         return Ok(Err(format!("its head counts {size} entries, there are {entries}")));
     }
-    Ok(Ok(LogState { range, ts_ms, taken: load_taken(conn)? }))
+    let Some(edge) = tiles::load_edge(conn, size)? else {
+        return Ok(Err("its tiles do not fit its size".to_owned()));
+    };
+    Ok(Ok(LogState { range, edge, ts_ms, taken: load_taken(conn)? }))
 }
 
 fn load_taken(conn: &Connection) -> rusqlite::Result<BTreeMap<Identity, u64>> {
@@ -82,6 +90,7 @@ pub(crate) struct Inserter<'tx> {
     entry: CachedStatement<'tx>,
     body: CachedStatement<'tx>,
     state: LogState,
+    tiles: TileWriter,
     decisions: Vec<AuditRow>,
     by_audit: HashMap<[u8; 16], usize>,
     inserted: u64,
@@ -95,6 +104,7 @@ impl<'tx> Inserter<'tx> {
             conn,
             entry: conn.prepare_cached("INSERT INTO log_entry VALUES (?1, ?2, ?3)")?,
             body: conn.prepare_cached("INSERT INTO log_body VALUES (?1, ?2)")?,
+            tiles: TileWriter::default(),
             state,
             decisions: Vec::new(),
             by_audit: HashMap::new(),
@@ -119,6 +129,7 @@ impl<'tx> Inserter<'tx> {
             self.body.execute(params![seq, body])?;
         }
         self.state.range.append(hash);
+        self.tiles.append(&mut self.state.edge, hash);
         self.inserted += 1;
         // A leaf of a later version cannot be read here, but it is in the log all the same.
         let leaf = Leaf::decode(leaf).ok();
@@ -138,6 +149,7 @@ impl<'tx> Inserter<'tx> {
     pub(crate) fn finish(mut self) -> rusqlite::Result<(LogState, u64)> {
         if self.inserted > 0 {
             self.write_decisions()?;
+            self.tiles.write(self.conn, &self.state.edge)?;
             self.write_head()?;
         }
         Ok((self.state, self.inserted))
@@ -155,6 +167,7 @@ impl<'tx> Inserter<'tx> {
             }
             Kind::Delivery => self.deliver(seq, leaf),
             Kind::KeyChange => self.note_change(seq, &leaf.draft.public),
+            Kind::KeyRotate => self.note_rotation(seq, &leaf.draft.public),
             _ => Ok(()),
         }
     }
@@ -179,6 +192,16 @@ impl<'tx> Inserter<'tx> {
         let Some(id) = public.get("outbox").and_then(Value::as_bytes) else { return Ok(()) };
         let sql = "INSERT INTO log_change VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         self.conn.prepare_cached(sql)?.execute(params![id, seq]).map(|_| ())
+    }
+
+    /// A rotation that does not hold changes no key; `verify` names it.
+    fn note_rotation(&self, seq: i64, public: &Value) -> rusqlite::Result<()> {
+        let Some(rotation) = Rotation::from_public(public).filter(Rotation::holds) else {
+            return Ok(());
+        };
+        let (old, new) = (rotation.old.to_string(), rotation.new.to_string());
+        let sql = "INSERT INTO log_rotation VALUES (?1, ?2, ?3)";
+        self.conn.prepare_cached(sql)?.execute(params![seq, old, new]).map(|_| ())
     }
 
     fn write_decisions(&mut self) -> rusqlite::Result<()> {

@@ -9,10 +9,12 @@
 mod columns;
 mod log;
 mod schema;
+mod tiles;
 
 pub(crate) use columns::{DecisionColumns, DeliveryColumns};
 pub(crate) use log::{Inserter, LogState, load_state, open_deliveries};
-pub(crate) use schema::{LEDGER, OPS};
+pub(crate) use schema::{LEDGER, OPS, TILES_SINCE};
+pub(crate) use tiles::{SqlTiles, TileTrouble, ensure as ensure_tiles, read_bundle as bundle_of};
 
 use crate::durable::private;
 use crate::error::StoreError;

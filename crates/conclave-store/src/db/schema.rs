@@ -68,7 +68,30 @@ CREATE INDEX audit_by_session ON response_audit_log (session, seq);
 CREATE INDEX audit_latest_of_subject ON response_audit_log (subject, seq)
     WHERE subject IS NOT NULL;
 ",
+    // Tiles of level 0 stand here once they are full; those above grow in place. A log that is
+    // older than this step gets its tiles when it is opened, see `tiles::ensure`.
+    "
+CREATE TABLE log_tile (
+    level INTEGER NOT NULL,
+    idx INTEGER NOT NULL,
+    hashes BLOB NOT NULL,
+    PRIMARY KEY (level, idx)
+) STRICT;
+CREATE TABLE log_checkpoint (
+    size INTEGER PRIMARY KEY,
+    note TEXT NOT NULL,
+    at_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE log_rotation (
+    seq INTEGER PRIMARY KEY,
+    old_vkey TEXT NOT NULL,
+    new_vkey TEXT NOT NULL
+) STRICT;
+",
 ];
+
+/// The first schema with tiles and checkpoints.
+pub(crate) const TILES_SINCE: i64 = 3;
 
 /// The operational database: what is not part of the log and may change.
 pub(crate) const OPS: &[&str] = &[

@@ -55,7 +55,8 @@ impl Log {
     /// # Errors
     /// When it cannot be opened or does not fit together.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        let conn = db::open_writer(path, db::LEDGER)?;
+        let mut conn = db::open_writer(path, db::LEDGER)?;
+        db::ensure_tiles(&mut conn).map_err(StoreError::database(path))?;
         let state = db::load_state(&conn).map_err(StoreError::database(path))?;
         let advice = "; run `conclave ledger verify` and restore it from a backup";
         let state = state.map_err(|what| StoreError::damaged(path, what + advice))?;

@@ -61,6 +61,7 @@ impl Job {
         draft.check()?;
         body.check()?;
         let (commitments, body) = (body.commitments(), body.encode());
+        draft.check_length(&commitments)?;
         Ok(Self { draft, commitments, body, permits: 0, ack: None })
     }
 

@@ -31,7 +31,7 @@ async fn a_copy_taken_at_any_time_holds_everything_acknowledged_before_once() {
         let copy = tempdir().unwrap();
         // SQLite's files are copied before the spool: what is drained meanwhile is then in both.
         let (from, to) = (dir.path(), copy.path());
-        for file in ["ledger.db", "ledger.db-wal", "replica"] {
+        for file in ["ledger.db", "ledger.db-wal", "replica", "ledger.key"] {
             let _ = std::fs::copy(from.join(file), to.join(file));
         }
         crash_copy(&from.join("spool"), &to.join("spool"));
@@ -375,7 +375,7 @@ proptest! {
                     for extra in 0..3 {
                         acknowledged.push(runtime.block_on(append(open, 10_000 * run + extra)).id);
                     }
-                    for file in ["ledger.db", "ledger.db-wal", "replica"] {
+                    for file in ["ledger.db", "ledger.db-wal", "replica", "ledger.key"] {
                         let _ = std::fs::copy(dir.path().join(file), copy.path().join(file));
                     }
                     crash_copy(&dir.path().join("spool"), &copy.path().join("spool"));

@@ -5,6 +5,7 @@ mod archive;
 mod crash;
 mod keys;
 mod lock;
+mod proofs;
 mod spool;
 mod support;
 mod tamper;

@@ -243,7 +243,9 @@ async fn a_running_store_is_checked_with_what_waits_in_its_spool() {
     store.ledger().append(refusal(401, 3), Body::empty()).await.unwrap();
     let mut told = Vec::new();
     let progress = Box::new(|done, total| told.push((done, total)));
-    let report = inspect(dir.path(), Inspection { progress: Some(progress), check: None }).unwrap();
+    let report =
+        inspect(dir.path(), Inspection { progress: Some(progress), ..Inspection::default() })
+            .unwrap();
     assert!(report.ok, "{:?}", report.first_bad);
     assert_eq!((report.entries, report.pending, report.bodies), (5, 5, 9));
     assert_eq!((report.outcomes["delivered"], report.refused["401"]), (9, 3));

@@ -1,6 +1,7 @@
 //! `conclave serve`: the gateway.
 
 use super::Answer;
+use crate::anchor::Anchors;
 use crate::assemble::{self, Ground};
 use crate::cli::ServeArgs;
 use crate::config::{self, Config};
@@ -12,7 +13,7 @@ use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
 use conclave_engine::{Clock, Entropy, KeyRole, Memory};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
-use conclave_store::{NewKey, PeopleBook, PersonRecord, Stamp, Store, StoreOptions};
+use conclave_store::{Anchor, NewKey, PeopleBook, PersonRecord, Stamp, Store, StoreOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -53,9 +54,12 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let address = listener.local_addr()?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock), Arc::new(SystemEntropy));
+    let anchors = Anchors::new(&config, clock.clone())?;
     let store = Store::open(StoreOptions {
         stamp: stamp(&config)?,
         drain_linger: DRAIN_LINGER,
+        origin: config.ledger.origin.clone(),
+        anchor: anchors.clone().map(|anchors| anchors as Arc<dyn Anchor>),
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?;
     let ground = Ground {
@@ -68,11 +72,13 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
-    let gateway = Gateway::new(engine, assemble::manners(&config), store.keys(), limits.clone());
+    let (manners, keys) = (assemble::manners(&config), store.keys());
+    let gateway = Gateway::new(engine, manners, keys, store.proofs(), limits.clone());
     welcome(&store, &config)?;
     store.sync_keys()?;
     let dashboard = dashboard(&config, &ground, &gateway)?;
     announce(&config, address);
+    let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
     let chores =
         tokio::spawn(reload_and_flush(hangup, args.config.clone(), ground, gateway.clone()));
     let pages = conclave_dashboard::router(dashboard);
@@ -85,6 +91,9 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     chores.abort();
     gateway.flush_refusals();
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
+    if let Some(anchoring) = anchoring {
+        anchoring.abort();
+    }
     tracing::info!("stopped");
     Ok(())
 }

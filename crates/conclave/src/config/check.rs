@@ -32,6 +32,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     ranges(config, &mut found);
     references(config, &mut found);
     seats(config, &mut found);
+    anchors(config, &mut found);
     warnings(config, &mut found);
     found.0.sort_by_key(|finding| !finding.is_error);
     found.0
@@ -121,6 +122,31 @@ fn seats(config: &Config, found: &mut Findings) {
     let watching = config.verifiers.values().filter(|seat| seat.monitor == Some(true)).count();
     if VERIFIERS.len() - 1 < watching + 3 {
         found.error("verifiers", "at least three verifiers must vote on every reply");
+    }
+}
+
+fn anchors(config: &Config, found: &mut Findings) {
+    let ledger = &config.ledger;
+    let odd = |name: &String| conclave_ledger::NoteSigner::new(name, &[0; 32]).is_err();
+    if ledger.origin.as_ref().is_some_and(odd) {
+        let message = "must be 1 to 256 bytes without spaces and `+`, such as example.com/log";
+        found.error("ledger.origin", message);
+    }
+    let anchor = &ledger.anchor;
+    if anchor.webhook.is_some() && anchor.webhook_secret.is_none() {
+        found.error("ledger.anchor.webhook_secret", "is needed to sign the webhook");
+    }
+    if let Some(Err(error)) = anchor
+        .webhook
+        .as_ref()
+        .map(|url| conclave_models::BaseUrl::parse(url, anchor.allow_private))
+    {
+        found.error("ledger.anchor.webhook", error.to_string());
+    }
+    if anchor.file.is_none() && anchor.webhook.is_none() {
+        let message = "checkpoints are kept in the data directory only: whoever can rewrite it can \
+                       rewrite the log";
+        found.warn("ledger.anchor", message);
     }
 }
 

@@ -39,6 +39,40 @@ pub struct Config {
     pub models: Vec<OfferedModel>,
     /// Changes to the seats of verifiers, by name.
     pub verifiers: BTreeMap<String, SeatChange>,
+    /// How the ledger is signed and where its checkpoints are copied to.
+    #[serde(skip_serializing_if = "Ledger::is_default")]
+    pub ledger: Ledger,
+}
+
+/// How the ledger is signed and where its checkpoints are copied to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ledger {
+    /// The name of the log in its checkpoints, such as `example.com/conclave`; fixed when the
+    /// signing key is made.
+    pub origin: Option<String>,
+    /// Where checkpoints are copied to.
+    pub anchor: AnchorPlaces,
+}
+
+impl Ledger {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where checkpoints are copied to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnchorPlaces {
+    /// A file, best on another machine's disk, that gets a line for each checkpoint.
+    pub file: Option<PathBuf>,
+    /// A URL that gets each checkpoint as a signed webhook.
+    pub webhook: Option<String>,
+    /// `env:NAME` or `file:PATH`: the secret the webhook is signed with, `whsec_` and base64.
+    pub webhook_secret: Option<SecretRef>,
+    /// Permits a private address for the webhook.
+    pub allow_private: bool,
 }
 
 /// Where to listen and where to keep data.
