@@ -14,7 +14,7 @@ use crate::lock::DirLock;
 use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreOptions};
 use crate::replica::Identity;
 use crate::spool::{
-    Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
+    Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
 use conclave_engine::{Archive, KeyRing, Ledger};
 use conclave_ledger::{Body, Draft, Kind, Value};
@@ -52,6 +52,7 @@ struct Running {
     writer: Option<JoinHandle<()>>,
     drainer: Option<JoinHandle<()>>,
     lock: Option<DirLock>,
+    fallback: Option<Fallback>,
 }
 
 impl Store {
@@ -67,7 +68,10 @@ impl Store {
         let log = Log::open(&dir.join("ledger.db"))?;
         let known = log.state.taken.keys().next_back().copied();
         let identity = Identity::load(dir, known, &*options.entropy)?;
-        let recovered = recover(&spool, &dir.join("quarantine"), identity)?;
+        let fallback = Fallback::take(dir, options.spool_fallback.as_deref(), identity)?;
+        let spools: Vec<_> =
+            std::iter::once(spool).chain(fallback.as_ref().map(|it| it.dir.clone())).collect();
+        let recovered = recover(&spools, &dir.join("quarantine"), identity)?;
         report_recovery(&recovered);
         let pepper = Pepper::load(dir, &*options.entropy)?;
         let book = Arc::new(KeyBook::open(dir, pepper.clone())?);
@@ -76,11 +80,11 @@ impl Store {
         let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
         let new_epoch = known.filter(|known| known.epoch != identity.epoch);
         let last = new_epoch.map(|known| (known, log.state.taken.get(&known).copied()));
-        let core = Core::start(options, identity, log, recovered)?;
+        let core = Core::start(options, spools, identity, log, recovered)?;
         if let Some((known, last_n)) = last {
             core.declare_epoch(identity, known, last_n.unwrap_or(0));
         }
-        core.into_store((ring, book, outbox), identity, is_new, lock)
+        core.into_store((ring, book, outbox), identity, is_new, (lock, fallback))
     }
 
     /// Where entries are written.
@@ -163,6 +167,7 @@ impl Store {
         join("spool writer", running.writer.take());
         self.archive.close_idle();
         join("drainer", running.drainer.take());
+        drop(running.fallback.take());
         let first = running.lock.take();
         if let Some(Err(error)) = first.is_some().then(|| self.ring.write_uses()) {
             tracing::warn!(%error, "the last uses of keys could not be written");
@@ -203,22 +208,25 @@ struct Core {
 impl Core {
     fn start(
         options: StoreOptions,
+        spools: Vec<PathBuf>,
         identity: Identity,
         log: Log,
         recovered: Recovered,
     ) -> Result<Self, StoreError> {
         let (database, spool) = (options.dir.join("ledger.db"), options.dir.join("spool"));
+        let segment_bytes = options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        let spool_bytes_max = options.spool_bytes_max.max(3 * segment_bytes);
         let stamps = Arc::new(Stamps::new(options.stamp));
         let intake = Arc::new(Intake::new(options.queue_bytes));
         let taken = log.state.taken.get(&identity).copied().unwrap_or(0);
         let first_live_segment = recovered.next_index;
         let last_n = recovered.last_n.max(taken);
         let last_ts_ms = recovered.last_ts_ms.max(log.state.ts_ms);
-        let progress = Arc::new(Progress::new(recovered.segments));
+        let progress = Arc::new(Progress::new(recovered.segments, spool_bytes_max));
         let mut seed = [0; 8];
         options.entropy.fill(&mut seed);
         let writer = Writer::open(WriterParts {
-            dir: spool.clone(),
+            dirs: spools,
             disk: options.disk,
             clock: options.clock,
             intake: Arc::clone(&intake),
@@ -226,7 +234,7 @@ impl Core {
             stamps: Arc::clone(&stamps),
             identity,
             seed: Seed(u64::from_be_bytes(seed)),
-            segment_bytes: options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
+            segment_bytes,
             patience: options.soon,
             next_index: first_live_segment,
             next_n: last_n + 1,
@@ -285,7 +293,7 @@ impl Core {
         (ring, book, outbox): (Arc<BookRing>, Arc<KeyBook>, Outbox),
         identity: Identity,
         is_new: bool,
-        lock: DirLock,
+        (lock, fallback): (DirLock, Option<Fallback>),
     ) -> Result<Store, StoreError> {
         let keeper = Arc::new(Keeper::default());
         let notes = Arc::new(Notes {
@@ -296,7 +304,8 @@ impl Core {
             patience: self.patience,
         });
         let (writer, drainer) = (Some(self.writer), Some(self.drainer));
-        let running = Mutex::new(Running { keeper: None, writer, drainer, lock: Some(lock) });
+        let running =
+            Mutex::new(Running { keeper: None, writer, drainer, lock: Some(lock), fallback });
         let store = Store {
             ledger: self.ledger,
             archive: self.archive,

@@ -10,6 +10,7 @@ mod log;
 mod pending;
 
 use crate::db::{LEDGER, open_reader, user_version};
+use crate::spool::spool_dirs;
 use conclave_ledger::{Auditor, ExtraCheck, Report};
 use derived::Derived;
 use rusqlite::{Connection, ErrorCode};
@@ -68,7 +69,8 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
         return Err(CannotCheck(format!("there is no ledger in {}", dir.display())));
     }
     // Opened before the database is read: what is drained meanwhile is then seen here or there.
-    let segments = pending::hold_segments(&dir.join("spool"))?;
+    let spools = spool_dirs(dir).map_err(|error| CannotCheck(error.to_string()))?;
+    let segments = pending::hold_segments(&spools)?;
     let conn = match open(&database) {
         Ok(conn) => conn,
         Err(Trouble::Cannot(cannot)) => return Err(cannot),

@@ -56,6 +56,8 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let store = Store::open(StoreOptions {
         stamp: stamp(&config)?,
         drain_linger: DRAIN_LINGER,
+        spool_fallback: config.storage.spool_fallback.clone(),
+        spool_bytes_max: config.storage.spool_bytes_max,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?;
     let ground = Ground {
