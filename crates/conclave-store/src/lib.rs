@@ -19,6 +19,7 @@ mod lock;
 mod options;
 mod people;
 mod replica;
+mod scrub;
 mod spool;
 mod store;
 

@@ -13,6 +13,7 @@ use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
 use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreOptions};
 use crate::replica::Identity;
+use crate::scrub::Scrub;
 use crate::spool::{
     Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
@@ -142,6 +143,23 @@ impl Store {
     pub fn sync_keys(&self) -> Result<usize, StoreError> {
         let refreshed = self.ring.refresh().map_err(|error| StoreError::Key(error.to_string()));
         refreshed.and_then(|()| self.notes.pump().map_err(StoreError::Key))
+    }
+
+    /// What was found wrong with the stored log. Nothing may be signed over it while there is such.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        self.ledger.progress.damage()
+    }
+
+    /// Reads the last entries of the stored log again, or all of them, now instead of in an hour or a
+    /// week. Blocks; says what is wrong.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn scrub(&self, whole: bool) -> Result<Option<String>, StoreError> {
+        let database = &self.notes.database;
+        let mut scrub = Scrub::new(database.clone(), Arc::clone(&self.ledger.progress));
+        scrub.walk_now(whole).map_err(StoreError::database(database))
     }
 
     /// Waits until everything appended so far is in the database. Blocks.
@@ -320,7 +338,8 @@ impl Core {
         };
         let (keeper, ring) = (Arc::clone(&store.keeper), Arc::clone(&store.ring));
         let notes = Arc::clone(&store.notes);
-        let thread = spawn("key-keeper", move || keeper.run(&ring, &notes))?;
+        let scrub = Scrub::new(notes.database.clone(), Arc::clone(&notes.ledger.progress));
+        let thread = spawn("keeper", move || keeper.run(&ring, &notes, scrub))?;
         store.running.lock().unwrap_or_else(PoisonError::into_inner).keeper = Some(thread);
         Ok(store)
     }
@@ -371,7 +390,7 @@ fn has_change(database: &Path, id: [u8; 16]) -> rusqlite::Result<bool> {
     Ok(found.is_some())
 }
 
-/// Looks after keys and notes once a second.
+/// Looks after keys, notes and the stored log once a second.
 #[derive(Default)]
 struct Keeper {
     stopped: Mutex<bool>,
@@ -394,7 +413,7 @@ impl Keeper {
         !*pause.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn run(&self, ring: &BookRing, notes: &Notes) {
+    fn run(&self, ring: &BookRing, notes: &Notes, mut scrub: Scrub) {
         let mut ticks = 0_u32;
         loop {
             if let Err(error) = notes.pump() {
@@ -402,6 +421,9 @@ impl Keeper {
             }
             if !self.wait() {
                 return;
+            }
+            if let Err(error) = scrub.step() {
+                tracing::warn!(%error, "the stored log could not be read again");
             }
             ticks = ticks.wrapping_add(1);
             let kept = if ticks.is_multiple_of(USES_TICKS) { ring.write_uses() } else { Ok(()) };

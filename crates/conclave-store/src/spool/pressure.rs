@@ -68,6 +68,7 @@ pub(super) struct Pressure {
     pub(super) bytes_max: u64,
     pub(super) oldest: Duration,
     pub(super) counts: Counts,
+    pub(super) damage: Option<String>,
     pub(super) write_error: Option<String>,
     pub(super) room_error: Option<String>,
     pub(super) store_error: Option<String>,
@@ -90,6 +91,9 @@ impl Pressure {
     fn alerts(&self) -> Vec<LedgerAlert> {
         let mut alerts = Vec::new();
         let mut tell = |code, message: String| alerts.push(LedgerAlert { code, message });
+        if let Some(damage) = &self.damage {
+            tell("log_damaged", damage.clone());
+        }
         if let Some(error) = &self.write_error {
             tell("spool_failed", error.clone());
         }
@@ -184,6 +188,7 @@ mod tests {
     #[test]
     fn every_trouble_has_its_code() {
         let pressure = Pressure {
+            damage: Some("entry 7".into()),
             write_error: Some("a".into()),
             room_error: Some("b".into()),
             store_error: Some("c".into()),
@@ -191,7 +196,14 @@ mod tests {
             ..Pressure::default()
         };
         let codes: Vec<_> = pressure.alerts().into_iter().map(|alert| alert.code).collect();
-        let all = ["spool_failed", "spool_no_room", "entries_lost", "spool_fallback", "store_down"];
+        let all = [
+            "log_damaged",
+            "spool_failed",
+            "spool_no_room",
+            "entries_lost",
+            "spool_fallback",
+            "store_down",
+        ];
         assert_eq!(codes, all);
     }
 }

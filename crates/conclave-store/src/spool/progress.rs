@@ -58,6 +58,7 @@ struct State {
     stats: SpoolStats,
     ages: Ages,
     counts: Counts,
+    damage: Option<String>,
 }
 
 /// Shared by the writer, the drainer and everybody who waits for them.
@@ -167,6 +168,16 @@ impl Progress {
         self.lock().counts.clock_behind += 1;
     }
 
+    /// What is wrong with the stored log, as far as anybody looked; `None` takes it back.
+    pub(crate) fn set_damage(&self, damage: Option<String>) {
+        self.lock().damage = damage;
+    }
+
+    /// What was found wrong with the stored log.
+    pub(crate) fn damage(&self) -> Option<String> {
+        self.lock().damage.clone()
+    }
+
     /// How the spool is doing, for people and monitoring.
     pub(crate) fn ledger_state(&self) -> LedgerState {
         let state = self.lock();
@@ -175,6 +186,7 @@ impl Progress {
             bytes_max: self.bytes_max,
             oldest: state.ages.oldest(Instant::now()),
             counts: state.counts,
+            damage: state.damage.clone(),
             write_error: state.write_error.clone(),
             room_error: state.room_error.clone(),
             store_error: state.store_error.clone(),
