@@ -286,7 +286,7 @@ async fn a_scrub_names_what_the_disk_forgot_and_takes_it_back_when_it_is_whole_a
     }
     settle(&store);
     assert_eq!((store.scrub(false).unwrap(), store.scrub(true).unwrap()), (None, None));
-    let db = rusqlite::Connection::open(dir.path().join("ledger.db")).unwrap();
+    let db = Connection::open(dir.path().join("ledger.db")).unwrap();
     let flip = |table: &str, column: &str, seq: i64| {
         let sql = format!("SELECT {column} FROM {table} WHERE seq = ?1");
         let good: Vec<u8> = db.query_row(&sql, [seq], |row| row.get(0)).unwrap();
@@ -294,7 +294,7 @@ async fn a_scrub_names_what_the_disk_forgot_and_takes_it_back_when_it_is_whole_a
         let middle = bad.len() / 2;
         bad[middle] ^= 1;
         let write = format!("UPDATE {table} SET {column} = ?1 WHERE seq = ?2");
-        db.execute(&write, rusqlite::params![bad, seq]).unwrap();
+        db.execute(&write, params![bad, seq]).unwrap();
         let back = write.clone();
         (back, good)
     };
@@ -306,7 +306,7 @@ async fn a_scrub_names_what_the_disk_forgot_and_takes_it_back_when_it_is_whole_a
         assert_eq!(store.doubt(), Some(said));
         assert_eq!(store.ledger().state().alerts[0].code, "log_damaged");
         assert!(store.ledger().health().is_ok(), "entries are taken all the same");
-        db.execute(&back, rusqlite::params![good, 20]).unwrap();
+        db.execute(&back, params![good, 20]).unwrap();
         assert_eq!(store.scrub(true).unwrap(), None);
         assert_eq!(store.doubt(), None);
     }
