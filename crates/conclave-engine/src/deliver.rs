@@ -1,6 +1,7 @@
 //! The main use-case: one turn from the request to a recorded, verified reply.
 //!
-//! **Invariant:** no reply leaves before its decision is durable.
+//! **Invariant:** no reply leaves before its decision is durable, unless no disk takes it and the
+//! operator has said that replies then leave unrecorded; such a reply has no leaf hash.
 //! **Invariant:** a person always gets an answer; unverified text is never it.
 
 use crate::decision::{Choice, Decision, Delivered};
@@ -17,6 +18,7 @@ use conclave_core::{
     Limits, MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
 use conclave_detect::{Detector, Reading};
+use conclave_failpoint as failpoint;
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};
 use futures_util::future::join_all;
@@ -29,8 +31,8 @@ use tokio::time::{Instant, timeout_at};
 pub struct Reply {
     /// Everything that was judged.
     pub decision: Arc<Decision>,
-    /// The RFC 6962 hash of the decision's leaf.
-    pub leaf_hash: [u8; 32],
+    /// The RFC 6962 hash of the decision's leaf; none if the decision could not be recorded.
+    pub leaf_hash: Option<[u8; 32]>,
     /// To be told how much of the reply left.
     pub delivery: Delivery,
 }
@@ -70,6 +72,8 @@ impl Engine {
             .models
             .find(&turn.model)
             .ok_or_else(|| DeliverError::UnknownModel(turn.model.clone()))?;
+        self.admit(&turn)?;
+        failpoint::reach("turn.accepted");
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
         let examined = self.examine(&turn, id).await;
@@ -90,6 +94,7 @@ impl Engine {
     /// # Errors
     /// When the decision cannot be recorded.
     pub async fn verify(&self, turn: Turn, reply: Candidate) -> Result<Reply, DeliverError> {
+        self.admit(&turn)?;
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
         let examined = self.examine(&turn, id).await;
@@ -166,6 +171,7 @@ impl Engine {
                     let asked = Instant::now();
                     let candidate = generate(course, index, attempt, reasons).await;
                     model_time += asked.elapsed();
+                    failpoint::reach("turn.answered");
                     deliberation.generated(candidate);
                 }
                 Step::Verify { .. } => {
@@ -349,7 +355,9 @@ impl Engine {
             usage,
             latency,
         });
+        failpoint::reach("turn.decided");
         let (leaf_hash, delivery) = self.record(turn, &decision).await?;
+        failpoint::reach("turn.recorded");
         Ok(Reply { decision, leaf_hash, delivery })
     }
 }

@@ -40,12 +40,12 @@ pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
-    KeyRecord, KeyRing, KeyRole, Ledger, Model, ModelDirectory, ModelError, ModelRequest,
-    OfferedModel, StoredEntry, Tally, Verifier, VerifierError, Whose,
+    KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert, LedgerState, Model, ModelDirectory,
+    ModelError, ModelRequest, OfferedModel, StoredEntry, Tally, Verifier, VerifierError, Whose,
 };
 pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use pseudonym::{session_of, subject_of};
-pub use settings::Settings;
+pub use settings::{AuditFailure, Settings};
 pub use stored::{StoredDecision, StoredError, replay};
 pub use turn::Turn;
 pub use verdicts::Verdicts;

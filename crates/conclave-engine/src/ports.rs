@@ -125,9 +125,43 @@ pub struct Appended {
 }
 
 /// Why an entry could not be made durable.
-#[derive(Clone, Debug, Error)]
-#[error("the ledger could not take the entry: {0}")]
-pub struct AppendError(pub String);
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AppendError {
+    /// It cannot be an entry, or the ledger is closed: trying again does not help.
+    #[error("the ledger could not take the entry: {0}")]
+    Refused(String),
+    /// No disk took it. Its number stays used, and a later entry states that it is missing.
+    #[error("the ledger could not take the entry: {0}")]
+    Unwritable(String),
+}
+
+/// Something about the ledger that a person should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LedgerAlert {
+    /// One of a closed list; see the reference of `/health`.
+    pub code: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+/// How the ledger's way to the disk is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LedgerState {
+    /// Bytes that are durable and wait for the database.
+    pub waiting_bytes: u64,
+    /// How many there may be.
+    pub waiting_bytes_max: u64,
+    /// How long the oldest entry has waited.
+    pub oldest_waiting_ms: u64,
+    /// Files given up because a write or sync failed, since start.
+    pub failed_segments: u64,
+    /// Numbers whose entries could not be written anywhere, since start.
+    pub lost_entries: u64,
+    /// Entries written while the clock stood behind the entry before, since start.
+    pub clock_behind: u64,
+    /// What a person should know now, gravest first.
+    pub alerts: Vec<LedgerAlert>,
+}
 
 /// The write side of the ledger.
 pub trait Ledger: Send + Sync {
@@ -141,8 +175,12 @@ pub trait Ledger: Send + Sync {
     /// Whether entries can be taken; the sentence says what is wrong.
     ///
     /// # Errors
-    /// When the last entry could not be made durable.
+    /// When the last entry could not be made durable, or the next soon cannot.
     fn health(&self) -> Result<(), AppendError>;
+    /// How the way to the disk is doing.
+    fn state(&self) -> LedgerState {
+        LedgerState::default()
+    }
 }
 
 /// One entry as stored.

@@ -4,7 +4,7 @@
 //! numbers, writes and syncs.
 
 use crate::spool::{Intake, Job, Progress};
-use conclave_engine::{AppendError, Appended, Ledger};
+use conclave_engine::{AppendError, Appended, Ledger, LedgerState};
 use conclave_ledger::{Body, Draft};
 use futures_util::future::{BoxFuture, FutureExt};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct SpoolLedger {
 
 impl Ledger for SpoolLedger {
     fn append(&self, draft: Draft, body: Body) -> BoxFuture<'_, Result<Appended, AppendError>> {
-        let job = Job::new(draft, &body).map_err(|error| AppendError(error.to_string()));
+        let job = Job::new(draft, &body).map_err(|error| AppendError::Refused(error.to_string()));
         async move { self.intake.append(job?).await }.boxed()
     }
 
@@ -36,6 +36,12 @@ impl Ledger for SpoolLedger {
     }
 
     fn health(&self) -> Result<(), AppendError> {
-        self.progress.spool_trouble().map_or(Ok(()), |trouble| Err(AppendError(trouble)))
+        self.progress
+            .spool_trouble()
+            .map_or(Ok(()), |trouble| Err(AppendError::Unwritable(trouble)))
+    }
+
+    fn state(&self) -> LedgerState {
+        self.progress.ledger_state()
     }
 }

@@ -22,6 +22,7 @@ mod proofs;
 mod publish;
 mod reader;
 mod replica;
+mod scrub;
 mod spool;
 mod store;
 

@@ -61,6 +61,10 @@ pub struct StoreOptions {
     pub stamp: Stamp,
     /// What segments are made of.
     pub disk: Arc<dyn Disk>,
+    /// A second spool directory, best on another disk, for when the first cannot be written.
+    pub spool_fallback: Option<PathBuf>,
+    /// How much the whole spool may take; at least three segments.
+    pub spool_bytes_max: u64,
     /// The size of a spool segment, from 4 KiB to 64 MiB.
     pub segment_bytes: u64,
     /// How much may wait for the writer.
@@ -92,6 +96,8 @@ impl StoreOptions {
             entropy,
             stamp: Stamp::default(),
             disk: Arc::new(FileDisk),
+            spool_fallback: None,
+            spool_bytes_max: 10 << 30,
             segment_bytes: SEGMENT_BYTES_MAX,
             queue_bytes: 64 << 20,
             soon: Duration::from_millis(50),

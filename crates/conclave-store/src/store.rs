@@ -15,8 +15,9 @@ use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreO
 use crate::proofs::SqliteProofs;
 use crate::publish::{Desk, DeskParts, KeyFile, handovers, latest};
 use crate::replica::Identity;
+use crate::scrub::Scrub;
 use crate::spool::{
-    Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
+    Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
 use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs};
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
@@ -59,6 +60,7 @@ struct Running {
     writer: Option<JoinHandle<()>>,
     drainer: Option<JoinHandle<()>>,
     lock: Option<DirLock>,
+    fallback: Option<Fallback>,
 }
 
 impl Store {
@@ -74,7 +76,10 @@ impl Store {
         let log = Log::open(&dir.join("ledger.db"))?;
         let known = log.state.taken.keys().next_back().copied();
         let identity = Identity::load(dir, known, &*options.entropy)?;
-        let recovered = recover(&spool, &dir.join("quarantine"), identity)?;
+        let fallback = Fallback::take(dir, options.spool_fallback.as_deref(), identity)?;
+        let spools: Vec<_> =
+            std::iter::once(spool).chain(fallback.as_ref().map(|it| it.dir.clone())).collect();
+        let recovered = recover(&spools, &dir.join("quarantine"), identity)?;
         report_recovery(&recovered);
         let pepper = Pepper::load(dir, &*options.entropy)?;
         let book = Arc::new(KeyBook::open(dir, pepper.clone())?);
@@ -90,11 +95,11 @@ impl Store {
         let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
         let new_epoch = known.filter(|known| known.epoch != identity.epoch);
         let last = new_epoch.map(|known| (known, log.state.taken.get(&known).copied()));
-        let core = Core::start(options, identity, log, recovered)?;
+        let core = Core::start(options, spools, identity, log, recovered)?;
         if let Some((known, last_n)) = last {
             core.declare_epoch(identity, known, last_n.unwrap_or(0));
         }
-        core.into_store((ring, book, outbox), desk, identity, is_new, lock)
+        core.into_store((ring, book, outbox), desk, identity, is_new, (lock, fallback))
     }
 
     /// Where entries are written.
@@ -200,6 +205,23 @@ impl Store {
         refreshed.and_then(|()| self.notes.pump().map_err(StoreError::Key))
     }
 
+    /// What was found wrong with the stored log. Nothing may be signed over it while there is such.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        self.ledger.progress.damage()
+    }
+
+    /// Reads the last entries of the stored log again, or all of them, now instead of in an hour or a
+    /// week. Blocks; says what is wrong.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn scrub(&self, whole: bool) -> Result<Option<String>, StoreError> {
+        let database = &self.notes.database;
+        let mut scrub = Scrub::new(database.clone(), Arc::clone(&self.ledger.progress));
+        scrub.walk_now(whole).map_err(StoreError::database(database))
+    }
+
     /// Waits until everything appended so far is in the database. Blocks.
     ///
     /// # Errors
@@ -226,6 +248,7 @@ impl Store {
         self.archive.close_idle();
         self.public.close_idle();
         join("drainer", running.drainer.take());
+        drop(running.fallback.take());
         let first = running.lock.take();
         // What came in since the last tick gets its checkpoint now, so that its receipts exist.
         if first.is_some() && self.desk.publish().is_err() {
@@ -299,22 +322,25 @@ struct Core {
 impl Core {
     fn start(
         options: StoreOptions,
+        spools: Vec<PathBuf>,
         identity: Identity,
         log: Log,
         recovered: Recovered,
     ) -> Result<Self, StoreError> {
         let (database, spool) = (options.dir.join("ledger.db"), options.dir.join("spool"));
+        let segment_bytes = options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        let spool_bytes_max = options.spool_bytes_max.max(3 * segment_bytes);
         let stamps = Arc::new(Stamps::new(options.stamp));
         let intake = Arc::new(Intake::new(options.queue_bytes));
         let taken = log.state.taken.get(&identity).copied().unwrap_or(0);
         let first_live_segment = recovered.next_index;
         let last_n = recovered.last_n.max(taken);
         let last_ts_ms = recovered.last_ts_ms.max(log.state.ts_ms);
-        let progress = Arc::new(Progress::new(recovered.segments));
+        let progress = Arc::new(Progress::new(recovered.segments, spool_bytes_max));
         let mut seed = [0; 8];
         options.entropy.fill(&mut seed);
         let writer = Writer::open(WriterParts {
-            dir: spool.clone(),
+            dirs: spools,
             disk: options.disk,
             clock: options.clock,
             intake: Arc::clone(&intake),
@@ -322,7 +348,7 @@ impl Core {
             stamps: Arc::clone(&stamps),
             identity,
             seed: Seed(u64::from_be_bytes(seed)),
-            segment_bytes: options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
+            segment_bytes,
             patience: options.soon,
             next_index: first_live_segment,
             next_n: last_n + 1,
@@ -382,7 +408,7 @@ impl Core {
         desk: Arc<Desk>,
         identity: Identity,
         is_new: bool,
-        lock: DirLock,
+        (lock, fallback): (DirLock, Option<Fallback>),
     ) -> Result<Store, StoreError> {
         let keeper = Arc::new(Keeper::default());
         let dir = self.database.parent().map(Path::to_owned).unwrap_or_default();
@@ -395,7 +421,7 @@ impl Core {
         });
         let (writer, drainer) = (Some(self.writer), Some(self.drainer));
         let running =
-            Mutex::new(Running { writer, drainer, lock: Some(lock), ..Running::default() });
+            Mutex::new(Running { writer, drainer, lock: Some(lock), fallback, ..Running::default() });
         let store = Store {
             ledger: self.ledger,
             archive: self.archive,
@@ -413,7 +439,8 @@ impl Core {
         };
         let (keeper, ring) = (Arc::clone(&store.keeper), Arc::clone(&store.ring));
         let notes = Arc::clone(&store.notes);
-        let thread = spawn("key-keeper", move || keeper.run(&ring, &notes))?;
+        let scrub = Scrub::new(notes.database.clone(), Arc::clone(&notes.ledger.progress));
+        let thread = spawn("keeper", move || keeper.run(&ring, &notes, scrub))?;
         let desk = Arc::clone(&store.desk);
         let publisher = spawn("publisher", move || desk.run())?;
         let mut running = store.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -468,7 +495,7 @@ fn has_change(database: &Path, id: [u8; 16]) -> rusqlite::Result<bool> {
     Ok(found.is_some())
 }
 
-/// Looks after keys and notes once a second.
+/// Looks after keys, notes and the stored log once a second.
 #[derive(Default)]
 struct Keeper {
     stopped: Mutex<bool>,
@@ -491,7 +518,7 @@ impl Keeper {
         !*pause.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn run(&self, ring: &BookRing, notes: &Notes) {
+    fn run(&self, ring: &BookRing, notes: &Notes, mut scrub: Scrub) {
         let mut ticks = 0_u32;
         loop {
             if let Err(error) = notes.pump() {
@@ -499,6 +526,9 @@ impl Keeper {
             }
             if !self.wait() {
                 return;
+            }
+            if let Err(error) = scrub.step() {
+                tracing::warn!(%error, "the stored log could not be read again");
             }
             ticks = ticks.wrapping_add(1);
             let kept = if ticks.is_multiple_of(USES_TICKS) { ring.write_uses() } else { Ok(()) };

@@ -1,7 +1,8 @@
 //! Wiring: configuration in, engine out.
 
 use crate::config::{
-    Config, ModeName, OfferedModel, OnInjection, OnInputBlock, Provider, ProviderKind, ScrutinyName,
+    AuditFailure, Config, ModeName, OfferedModel, OnInjection, OnInputBlock, Provider,
+    ProviderKind, ScrutinyName,
 };
 use anyhow::{Context, anyhow};
 use conclave_core::{MicroUsd, Mode, Scrutiny, Seat};
@@ -122,6 +123,10 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
             ScrutinyName::Strict => Scrutiny::Strict,
         },
         modes_allowed: config.policy.modes_allowed.iter().map(|mode| mode_of(*mode)).collect(),
+        audit_failure: match config.policy.audit_failure {
+            AuditFailure::Hold => conclave_engine::AuditFailure::Hold,
+            AuditFailure::DeliverAndAlert => conclave_engine::AuditFailure::DeliverAndAlert,
+        },
         block_injection: config.policy.on_injection == OnInjection::Block,
         policy: digest(config),
         ..Settings::standard(pseudonym_key)

@@ -14,6 +14,7 @@ use crate::options::Stamps;
 use crate::replica::Identity;
 use crate::spool::{Intake, Job, Position, Progress, SegmentName, SegmentState};
 use conclave_engine::AppendError;
+use conclave_failpoint as failpoint;
 use conclave_ledger::{Body, Draft, Gap, Kind, Leaf, Value};
 use reader::{BatchLimit, SpoolReader};
 use rusqlite::{Connection, TransactionBehavior};
@@ -152,7 +153,11 @@ impl Drainer {
         }
         let (read, inserted) = outcome?;
         self.committed = self.reader.position();
-        self.parts.progress.finished(self.committed).iter().for_each(remove_segment);
+        let finished = self.parts.progress.finished(self.committed);
+        if !finished.is_empty() {
+            failpoint::reach("drain.before_remove");
+        }
+        finished.iter().for_each(remove_segment);
         self.parts.progress.drain(self.committed, inserted);
         Ok(read >= limit.entries || self.is_behind(segments))
     }
@@ -171,16 +176,21 @@ impl Drainer {
     ) -> Result<(usize, u64), DrainError> {
         self.ensure_open()?;
         let Some(log) = &mut self.log else { return Ok((0, 0)) };
+        failpoint::reach("drain.before_begin");
         let tx = log.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        failpoint::reach("drain.locked");
         let mut inserter = Inserter::new(&tx, log.state.clone())?;
         let read = self.reader.read::<DrainError>(segments, limit, |frame| {
             Ok(inserter.insert(frame.id, frame.leaf, frame.body)?)
         })?;
+        failpoint::reach("drain.inserted");
         for (identity, from, to) in inserter.holes().to_vec() {
             self.parts.state_gap(identity, from, to)?;
         }
         let (state, inserted) = inserter.finish()?;
+        failpoint::reach("drain.before_commit");
         tx.commit()?;
+        failpoint::reach("drain.committed");
         self.entries = state.range.size();
         log.state = state;
         Ok((read, inserted))
@@ -267,7 +277,7 @@ impl DrainerParts {
         let mut answers = Vec::new();
         for draft in drafts {
             let job = Job::new(draft, &Body::empty());
-            let job = job.map_err(|error| AppendError(error.to_string()))?;
+            let job = job.map_err(|error| AppendError::Refused(error.to_string()))?;
             answers.push(self.intake.submit(job));
         }
         answers.into_iter().try_for_each(|answer| answer.wait().map(|_| ()))

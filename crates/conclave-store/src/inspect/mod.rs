@@ -12,6 +12,7 @@ mod pending;
 mod tiles;
 
 use crate::db::{LEDGER, TILES_SINCE, open_reader, user_version};
+use crate::spool::spool_dirs;
 use checkpoints::{CheckpointCheck, KeyChain};
 use conclave_ledger::{Auditor, ExtraCheck, Report, VerifierKey};
 use derived::Derived;
@@ -86,7 +87,8 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
     // Read before the database is opened: what it speaks of was committed before.
     let beside = checkpoints::beside(dir)?;
     // Opened before the database is read: what is drained meanwhile is then seen here or there.
-    let segments = pending::hold_segments(&dir.join("spool"))?;
+    let spools = spool_dirs(dir).map_err(|error| CannotCheck(error.to_string()))?;
+    let segments = pending::hold_segments(&spools)?;
     let conn = match open(&database) {
         Ok(conn) => conn,
         Err(Trouble::Cannot(cannot)) => return Err(cannot),

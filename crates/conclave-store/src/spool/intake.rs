@@ -103,7 +103,7 @@ impl Answer {
 }
 
 fn closed() -> AppendError {
-    AppendError("the ledger is shut down".to_owned())
+    AppendError::Refused("the ledger is shut down".to_owned())
 }
 
 impl Intake {

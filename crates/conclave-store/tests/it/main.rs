@@ -3,6 +3,7 @@
 
 mod archive;
 mod crash;
+mod disks;
 mod keys;
 mod lock;
 mod proofs;

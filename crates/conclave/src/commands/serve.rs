@@ -60,6 +60,8 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         drain_linger: DRAIN_LINGER,
         origin: config.ledger.origin.clone(),
         anchor: anchors.clone().map(|anchors| anchors as Arc<dyn Anchor>),
+        spool_fallback: config.storage.spool_fallback.clone(),
+        spool_bytes_max: config.storage.spool_bytes_max,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?;
     let ground = Ground {

@@ -1,6 +1,6 @@
 //! What types alone cannot say about a configuration.
 
-use super::{Config, ModeName};
+use super::{AuditFailure, Config, ModeName};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -67,6 +67,8 @@ fn ranges(config: &Config, found: &mut Findings) {
     found.range("deliberation.turn_deadline_ms", rules.turn_deadline_ms, 1_000, 600_000);
     found.range("deliberation.crisis_deadline_ms", rules.crisis_deadline_ms, 1_000, 8_000);
     found.range("deliberation.panel_deadline_ms", rules.panel_deadline_ms, 10, 10_000);
+    let spool = config.storage.spool_bytes_max;
+    found.range("storage.spool_bytes_max", spool, 3 * (64 << 20), 1 << 40);
     for (at, provider) in config.providers.iter().enumerate() {
         let path = format!("providers[{at}].reply_bytes_max");
         found.range(&path, wide(provider.reply_bytes_max), 1024, 16 << 20);
@@ -157,6 +159,10 @@ fn warnings(config: &Config, found: &mut Findings) {
     }
     if config.policy.modes_allowed.contains(&ModeName::Debug) {
         found.warn("policy.modes_allowed", "`debug` is for operators, not for people");
+    }
+    if config.policy.audit_failure == AuditFailure::DeliverAndAlert {
+        let message = "replies leave unrecorded while no disk takes entries";
+        found.warn("policy.audit_failure", message);
     }
     found.warn(
         "alerts",

@@ -33,6 +33,8 @@ pub struct Config {
     pub detection: Detection,
     /// How requests are treated.
     pub policy: Policy,
+    /// Where entries go when a disk fails, and how much may wait.
+    pub storage: Storage,
     /// Servers that run models.
     pub providers: Vec<Provider>,
     /// Models offered to clients, beside `builtin`.
@@ -210,6 +212,8 @@ pub struct Policy {
     pub on_injection: OnInjection,
     /// Leaves the `conclave` key out of replies, for clients that refuse unknown fields.
     pub omit_own_fields: bool,
+    /// What happens to a reply whose decision no disk takes.
+    pub audit_failure: AuditFailure,
 }
 
 impl Default for Policy {
@@ -220,8 +224,37 @@ impl Default for Policy {
             on_input_block: OnInputBlock::Error,
             on_injection: OnInjection::Flag,
             omit_own_fields: false,
+            audit_failure: AuditFailure::Hold,
         }
     }
+}
+
+/// Where entries go when a disk fails, and how much may wait.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// A second spool directory, best on another disk, for when the first cannot be written.
+    pub spool_fallback: Option<PathBuf>,
+    /// How many bytes the spool may take while the database does not answer.
+    #[schemars(range(min = 201_326_592_u64, max = 1_099_511_627_776_u64))]
+    pub spool_bytes_max: u64,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self { spool_fallback: None, spool_bytes_max: 10 << 30 }
+    }
+}
+
+/// What happens to a reply whose decision no disk takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditFailure {
+    /// 503 `audit_unavailable`; where the trouble is known already, no model is asked.
+    #[default]
+    Hold,
+    /// It is delivered, counted and reported.
+    DeliverAndAlert,
 }
 
 /// Modes.
