@@ -104,12 +104,9 @@ impl Calibration {
         let Self { request, crisis, injection, frame, reply, manner, .. } = &read;
         let meetings =
             [request, crisis, injection, frame, reply].into_iter().chain(manner.values());
-        let mut curves = meetings.flat_map(|one| one.first.values().chain(one.both.values()));
-        if curves.all(Curve::rises) {
-            Ok(read)
-        } else {
-            Err(ClassifyError::Description("a curve falls".into()))
-        }
+        let rising =
+            meetings.flat_map(|one| one.first.values().chain(one.both.values())).all(Curve::rises);
+        if rising { Ok(read) } else { Err(ClassifyError::Description("a curve falls".into())) }
     }
 }
 
