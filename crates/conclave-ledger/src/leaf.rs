@@ -114,6 +114,12 @@ kinds! {
     StoreDown = "store.down",
     /// The store answers again.
     StoreUp = "store.up",
+    /// The words of a person were erased, see [`crate::Erasure`].
+    SubjectErase = "subject.erase",
+    /// Words that were due were deleted, see [`crate::Purge`].
+    RetentionPurge = "retention.purge",
+    /// The keys that wrap the keys of people were replaced.
+    KeyRotate = "key.rotate",
 }
 
 impl fmt::Display for Kind {

@@ -11,16 +11,20 @@ pub mod cbor;
 
 mod body;
 mod coverage;
+mod forget;
 mod leaf;
+mod seal;
 mod tree;
 mod verify;
 
 pub use body::{Body, BodyError, Field, StoredBody};
 pub use cbor::Value;
 pub use coverage::Gap;
+pub use forget::{Erasure, Forgotten, Purge};
 pub use leaf::{
     Commitment, Draft, EntryId, Kind, Leaf, LeafError, leaf_hash, sha256, tenant_number,
 };
+pub use seal::{LaidOut, SealError, SealingKey};
 pub use tree::{
     CompactRange, Hash, consistency_proof, empty_root, inclusion_proof, node_hash, root_of,
     verify_consistency, verify_inclusion,

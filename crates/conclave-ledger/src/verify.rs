@@ -9,6 +9,7 @@
 use crate::body::StoredBody;
 use crate::cbor::Value;
 use crate::coverage::{Coverage, NumberSet};
+use crate::forget::Forgotten;
 use crate::leaf::{EntryId, Kind, Leaf, leaf_hash};
 use crate::tree::{CompactRange, Hash};
 use std::collections::BTreeMap;
@@ -65,6 +66,8 @@ pub struct Report {
     pub refused: BTreeMap<String, u64>,
     /// How many bodies were compared with what their leaves commit to.
     pub bodies: u64,
+    /// How many bodies are gone on purpose, as a later entry says.
+    pub forgotten: u64,
     /// The first thing wrong.
     pub first_bad: Option<Bad>,
 }
@@ -86,6 +89,7 @@ pub struct Auditor<'a> {
     suspects: Option<(u64, u64)>,
     report: Report,
     extra: Option<ExtraCheck<'a>>,
+    forgotten: Forgotten,
 }
 
 impl<'a> Auditor<'a> {
@@ -99,6 +103,12 @@ impl<'a> Auditor<'a> {
     #[must_use]
     pub fn with_check(extra: ExtraCheck<'a>) -> Self {
         Self { extra: Some(extra), ..Self::default() }
+    }
+
+    /// Accepts missing bodies that these entries of the same log explain.
+    #[must_use]
+    pub fn knowing(self, forgotten: Forgotten) -> Self {
+        Self { forgotten, ..self }
     }
 
     /// Takes the next entry of the log.
@@ -115,6 +125,9 @@ impl<'a> Auditor<'a> {
         } else {
             Err("the leaf does not have the hash that is stored for it".to_owned())
         };
+        if !self.forgotten.meet(entry.seq, &hash) {
+            self.note(entry.seq, None, "another entry stands here than was said to explain erasures");
+        }
         self.examine(entry.seq, entry.leaf, entry.body, stored);
     }
 
@@ -155,6 +168,9 @@ impl<'a> Auditor<'a> {
     pub fn finish(mut self, head: Option<&Head>) -> Report {
         if let Some((hole, problem)) = std::mem::take(&mut self.coverage).uncovered() {
             self.note(hole.seq, Some(hole.id), problem);
+        }
+        if let Some(seq) = self.forgotten.unmet() {
+            self.note(seq, None, "an entry that is said to explain erasures is not in the log");
         }
         self.note_suspects();
         if let Some(head) = head {
@@ -201,7 +217,7 @@ impl<'a> Auditor<'a> {
     fn examine_leaf(&mut self, seq: u64, leaf: &Leaf, body: Option<&[u8]>) -> Result<(), String> {
         // Coverage comes first: a bad body must not look like a missing entry as well.
         let numbered = self.coverage.observe(seq, leaf);
-        let body = self.check_body(leaf, body)?;
+        let body = self.check_body(seq, leaf, body)?;
         numbered?;
         self.check_kind(leaf)?;
         match &mut self.extra {
@@ -212,12 +228,18 @@ impl<'a> Auditor<'a> {
 
     fn check_body<'b>(
         &mut self,
+        seq: u64,
         leaf: &Leaf,
         body: Option<&'b [u8]>,
     ) -> Result<Option<StoredBody<'b>>, String> {
         let Some(bytes) = body else {
+            if leaf.commitments.is_empty() {
+                return Ok(None);
+            }
+            let explained = self.forgotten.explains(seq, leaf);
+            self.report.forgotten += u64::from(explained);
             let missing = Err("the body is missing".to_owned());
-            return if leaf.commitments.is_empty() { Ok(None) } else { missing };
+            return if explained { Ok(None) } else { missing };
         };
         if bytes.is_empty() {
             return Err("a body without fields is stored".to_owned());
