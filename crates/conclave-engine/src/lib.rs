@@ -20,6 +20,7 @@ mod pseudonym;
 mod record;
 mod settings;
 mod stored;
+mod subject;
 mod transcript;
 mod turn;
 mod view;
@@ -36,11 +37,13 @@ pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
-    KeyRecord, KeyRing, KeyRole, Ledger, Model, ModelDirectory, ModelError, ModelRequest,
-    OfferedModel, StoredEntry, Tally, Verifier, VerifierError, Whose,
+    ErasureReceipt, KeyRecord, KeyRing, KeyRole, Ledger, Model, ModelDirectory, ModelError,
+    ModelRequest, OfferedModel, Pseudonyms, StoredEntry, Subjects, SubjectsError, Tally, Verifier,
+    VerifierError, Whose,
 };
-pub use pseudonym::{session_of, subject_of};
+pub use pseudonym::{KeyedSubjects, pseudonym};
 pub use settings::Settings;
 pub use stored::{StoredDecision, StoredError, replay};
+pub use subject::{ExportPage, export_page};
 pub use turn::Turn;
 pub use view::view;

@@ -8,7 +8,7 @@ use crate::deliver::DeliverError;
 use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::memory;
-use crate::pseudonym::pseudonyms_of;
+use crate::ports::Pseudonyms;
 use crate::turn::Turn;
 use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun};
 use conclave_ledger::{Body, Draft, Kind, Value};
@@ -21,9 +21,9 @@ impl Engine {
     pub(crate) async fn record(
         &self,
         turn: &Turn,
+        who: &Pseudonyms,
         decision: &Decision,
     ) -> Result<([u8; 32], Delivery), DeliverError> {
-        let who = pseudonyms_of(&self.settings, turn);
         let draft = Draft {
             kind: Kind::Decision,
             audit: Some(decision.id.0.into_bytes()),
@@ -39,7 +39,12 @@ impl Engine {
         let mut promise = draft.clone();
         let appended = self.ledger.append(draft, self.words(turn, decision)).await?;
         promise.parent = Some(appended.id);
-        self.memory.keep(&who, &decision.remembered);
+        self.memory.keep(who, &decision.remembered);
+        // Whoever was erased meanwhile must not come back through memory. Names are given up before
+        // memory is cleared, so one of the two sees the other.
+        if let Some(subject) = who.subject.filter(|subject| !self.subjects.is_current(*subject)) {
+            self.memory.forget(subject, &[who.session]);
+        }
         Ok((appended.leaf_hash, Delivery::new(self.ledger.clone(), promise)))
     }
 

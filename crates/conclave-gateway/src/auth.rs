@@ -17,6 +17,10 @@ pub(crate) enum Need {
     Audit,
     /// Ask why.
     Explain,
+    /// Be given everything that is kept of a person, words too.
+    Export,
+    /// Erase a person.
+    Erase,
 }
 
 /// How much of a decision a caller may see.
@@ -61,7 +65,8 @@ pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
     match role {
         KeyRole::Owner => true,
         KeyRole::App => matches!(need, Need::Converse | Need::Explain),
-        KeyRole::Admin | KeyRole::Auditor => matches!(need, Need::Audit),
+        KeyRole::Admin => matches!(need, Need::Audit | Need::Erase),
+        KeyRole::Auditor => matches!(need, Need::Audit),
         KeyRole::Reviewer | KeyRole::Elder => false,
     }
 }
@@ -81,14 +86,14 @@ mod tests {
     #[test]
     fn roles_open_only_their_own_doors() {
         use KeyRole::{Admin, App, Auditor, Elder, Owner, Reviewer};
-        let doors = [Need::Converse, Need::Audit, Need::Explain];
+        let doors = [Need::Converse, Need::Audit, Need::Explain, Need::Export, Need::Erase];
         for (role, open) in [
-            (Owner, [true, true, true]),
-            (App, [true, false, true]),
-            (Admin, [false, true, false]),
-            (Auditor, [false, true, false]),
-            (Reviewer, [false, false, false]),
-            (Elder, [false, false, false]),
+            (Owner, [true, true, true, true, true]),
+            (App, [true, false, true, false, false]),
+            (Admin, [false, true, false, false, true]),
+            (Auditor, [false, true, false, false, false]),
+            (Reviewer, [false; 5]),
+            (Elder, [false; 5]),
         ] {
             assert_eq!(doors.map(|door| opens(role, door)), open, "{role:?}");
         }

@@ -120,9 +120,9 @@ impl Forgotten {
         let purges = self.purges.get(&tenant).into_iter().flatten().rev();
         erased.is_some_and(|at| *at > seq)
             || (leaf.draft.kind == Kind::Decision
-                && purges.into_iter().any(|(at, purge)| {
-                    *at > seq && purge.takes(leaf.ts_ms, subject)
-                }))
+                && purges
+                    .into_iter()
+                    .any(|(at, purge)| *at > seq && purge.takes(leaf.ts_ms, subject)))
     }
 
     /// The entry at a position was met; says whether it is the one that was claimed.

@@ -127,8 +127,7 @@ impl Body {
     pub fn lay_out(&self, key: [u8; KEY_ID_BYTES], nonce: &[u8; NONCE_BYTES]) -> LaidOut {
         let texts: usize = self.fields.iter().map(|f| f.name.len() + f.text.len()).sum();
         let mut bytes = Vec::with_capacity(texts + self.fields.len() * (AROUND_BYTES + 16) + 8);
-        let mut laid =
-            LaidOut { bytes: Vec::new(), blobs: Vec::new(), commitments: Vec::new() };
+        let mut laid = LaidOut { bytes: Vec::new(), blobs: Vec::new(), commitments: Vec::new() };
         if !self.fields.is_empty() {
             Writer::new(&mut bytes).array(self.fields.len());
         }

@@ -130,8 +130,7 @@ fn a_text_that_opens_under_its_key_but_is_not_committed_to_is_refused() {
     let (leaf, _) = sealed();
     let mut other = body();
     other.fields[0].text = b"HELLO".to_vec();
-    let (commitments, bytes) =
-        other.lay_out([7; 16], &NONCE).seal(&key(7), id(), TENANT).unwrap();
+    let (commitments, bytes) = other.lay_out([7; 16], &NONCE).seal(&key(7), id(), TENANT).unwrap();
     let mut second_meaning = leaf;
     for (ours, theirs) in second_meaning.commitments.iter_mut().zip(commitments) {
         ours.blob = theirs.blob;

@@ -66,6 +66,8 @@ pub struct Report {
     pub refused: BTreeMap<String, u64>,
     /// How many bodies were compared with what their leaves commit to.
     pub bodies: u64,
+    /// How many of them were opened as well, and say what their leaves commit to.
+    pub opened: u64,
     /// How many bodies are gone on purpose, as a later entry says.
     pub forgotten: u64,
     /// The first thing wrong.
@@ -126,7 +128,11 @@ impl<'a> Auditor<'a> {
             Err("the leaf does not have the hash that is stored for it".to_owned())
         };
         if !self.forgotten.meet(entry.seq, &hash) {
-            self.note(entry.seq, None, "another entry stands here than was said to explain erasures");
+            self.note(
+                entry.seq,
+                None,
+                "another entry stands here than was said to explain erasures",
+            );
         }
         self.examine(entry.seq, entry.leaf, entry.body, stored);
     }

@@ -4,7 +4,8 @@
 //! exactly once, and says so only when it is true.
 //!
 //! A data directory holds `lock`, `replica` (who this installation is), `pepper` (the secret of the
-//! keys), `spool/`, `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes)
+//! API keys), `root.key` (opens the keys of people, unless it is kept elsewhere), `keys.db` (the keys of
+//! people), `spool/`, `ledger.db` (the log and what is derived from it), `ops.db` (API keys and notes)
 //! and, after damage, `quarantine/`.
 
 mod archive;
@@ -12,6 +13,7 @@ mod db;
 mod drain;
 mod durable;
 mod error;
+mod forget;
 mod inspect;
 mod keys;
 mod ledger;
@@ -21,8 +23,10 @@ mod people;
 mod replica;
 mod spool;
 mod store;
+mod vault;
 
 pub use error::StoreError;
+pub use forget::{RetentionRules, TenantRetention};
 pub use inspect::{CannotCheck, Inspection, inspect};
 pub use keys::{KeyBook, KeyText, KeyUse, NewKey, Pepper};
 pub use options::{Stamp, StoreOptions};
@@ -30,3 +34,4 @@ pub use people::{PeopleBook, PersonRecord};
 pub use replica::Identity;
 pub use spool::{Disk, FileDisk, SegmentSink, SpoolStats};
 pub use store::Store;
+pub use vault::RootKey;

@@ -4,6 +4,7 @@
 //! unusual machines.
 
 use crate::spool::{Disk, FileDisk};
+use crate::vault::RootKey;
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
 use std::path::PathBuf;
@@ -58,6 +59,8 @@ pub struct StoreOptions {
     pub entropy: Arc<dyn Entropy>,
     /// What the store's own entries say about the program.
     pub stamp: Stamp,
+    /// A root key that is kept elsewhere; without one, `root.key` in the directory is made and used.
+    pub root_key: Option<RootKey>,
     /// What segments are made of.
     pub disk: Arc<dyn Disk>,
     /// The size of a spool segment, from 4 KiB to 64 MiB.
@@ -85,6 +88,7 @@ impl StoreOptions {
             clock,
             entropy,
             stamp: Stamp::default(),
+            root_key: None,
             disk: Arc::new(FileDisk),
             segment_bytes: SEGMENT_BYTES_MAX,
             queue_bytes: 64 << 20,

@@ -8,6 +8,7 @@ use crate::db::open_reader;
 use crate::drain::{Drainer, DrainerParts, Log};
 use crate::durable::make_dir;
 use crate::error::StoreError;
+use crate::forget::{self, Forgetter, Register, Retention, RetentionRules};
 use crate::keys::{BookRing, KeyBook, Outbox, OutboxSink, Pepper};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
@@ -16,7 +17,8 @@ use crate::replica::Identity;
 use crate::spool::{
     Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
-use conclave_engine::{Archive, KeyRing, Ledger};
+use crate::vault::{Adoption, RootKey, Vault};
+use conclave_engine::{Archive, KeyRing, Ledger, Subjects};
 use conclave_ledger::{Body, Draft, Kind, Value};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,9 @@ const KEEPER_TICK: Duration = Duration::from_secs(1);
 /// After how many ticks the last uses of keys are written down.
 const USES_TICKS: u32 = 60;
 
+/// After how many ticks it is looked what is to be forgotten: at the first, then every hour.
+const FORGET_TICKS: u32 = 3_600;
+
 /// How long closing waits for the database; what it does not take stays in the spool.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -40,6 +45,7 @@ pub struct Store {
     book: Arc<KeyBook>,
     stamps: Arc<Stamps>,
     notes: Arc<Notes>,
+    forgetter: Arc<Forgetter>,
     keeper: Arc<Keeper>,
     identity: Identity,
     is_new: bool,
@@ -60,6 +66,7 @@ impl Store {
     ///
     /// # Errors
     /// When the directory is in use, cannot be written or is damaged; the error says what to do.
+    #[expect(clippy::needless_pass_by_value, reason = "options are for one store")]
     pub fn open(options: StoreOptions) -> Result<Self, StoreError> {
         let lock = DirLock::take(&options.dir)?;
         let (dir, spool) = (options.dir.as_path(), options.dir.join("spool"));
@@ -70,17 +77,60 @@ impl Store {
         let recovered = recover(&spool, &dir.join("quarantine"), identity)?;
         report_recovery(&recovered);
         let pepper = Pepper::load(dir, &*options.entropy)?;
+        let vault = Arc::new(open_vault(&options, &pepper, &log)?);
         let book = Arc::new(KeyBook::open(dir, pepper.clone())?);
         let ring = Arc::new(BookRing::open(dir, pepper, Arc::clone(&options.clock))?);
         let outbox = Outbox::open(dir)?;
         let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
         let new_epoch = known.filter(|known| known.epoch != identity.epoch);
         let last = new_epoch.map(|known| (known, log.state.taken.get(&known).copied()));
-        let core = Core::start(options, identity, log, recovered)?;
+        let core = Core::start(&options, identity, log, recovered, vault)?;
         if let Some((known, last_n)) = last {
             core.declare_epoch(identity, known, last_n.unwrap_or(0));
         }
-        core.into_store((ring, book, outbox), identity, is_new, lock)
+        let store = core.into_store((ring, book, outbox), identity, is_new, lock)?;
+        // Nothing is served before what was to be forgotten is forgotten.
+        let again = store.forgetter.resume()?;
+        if again > 0 {
+            tracing::warn!(again, "people who had been erased were found again and forgotten");
+        }
+        Ok(store)
+    }
+
+    /// The names people have, and the way to be forgotten.
+    #[must_use]
+    pub fn subjects(&self) -> Arc<dyn Subjects> {
+        Arc::new(Register(Arc::clone(&self.forgetter)))
+    }
+
+    /// Says how long words are kept.
+    pub fn set_retention(&self, rules: RetentionRules) {
+        self.forgetter.retention.set(rules);
+    }
+
+    /// Deletes what is due now, instead of within the hour. Blocks; says how many bodies.
+    ///
+    /// # Errors
+    /// When the database or the ledger refuses.
+    pub fn purge_due(&self) -> Result<u64, StoreError> {
+        self.forgetter.purge_due()
+    }
+
+    /// Replaces every key that wraps others now: the root key, or the one that is given, and those of
+    /// all tenants. Blocks; says how many keys of people were wrapped anew.
+    ///
+    /// # Errors
+    /// When the keys cannot be read or written.
+    pub fn rotate_keys(&self, root_key: Option<RootKey>) -> Result<u64, StoreError> {
+        self.forgetter.rotate(root_key)
+    }
+
+    /// Replaces them if somebody was erased long enough ago. Blocks; says whether.
+    ///
+    /// # Errors
+    /// When the keys cannot be read or written.
+    pub fn rotate_keys_if_due(&self) -> Result<bool, StoreError> {
+        self.forgetter.rotate_if_due()
     }
 
     /// Where entries are written.
@@ -99,6 +149,12 @@ impl Store {
     #[must_use]
     pub fn keys(&self) -> Arc<dyn KeyRing> {
         Arc::clone(&self.ring) as _
+    }
+
+    /// Names readers, and conversations of people without an id.
+    #[must_use]
+    pub fn pseudonym_key(&self) -> [u8; 32] {
+        self.book.digest(PSEUDONYMS)
     }
 
     /// Where keys are made and withdrawn.
@@ -182,6 +238,26 @@ fn join(name: &str, thread: Option<JoinHandle<()>>) {
     }
 }
 
+/// Separates the key of pseudonyms from the keyed hashes of API keys.
+pub(crate) const PSEUDONYMS: &str = "conclave.pseudonyms.v1";
+
+/// Opens the keys of people. Whoever has words from before people had keys keeps the pseudonym of
+/// that time.
+fn open_vault(options: &StoreOptions, pepper: &Pepper, log: &Log) -> Result<Vault, StoreError> {
+    let database = options.dir.join("ledger.db");
+    let ports = (Arc::clone(&options.clock), Arc::clone(&options.entropy));
+    let began = log.state.range.size() > 0;
+    let has_words: Adoption = Box::new(move |tenant, subject| {
+        let looked = open_reader(&database).and_then(|c| forget::has_words(&c, tenant, subject));
+        looked.unwrap_or_else(|error| {
+            tracing::error!(%error, "it cannot be seen whether a person was here before");
+            false
+        })
+    });
+    let key = pepper.digest(PSEUDONYMS);
+    Vault::open(&options.dir, options.root_key.clone(), ports, key, (began, has_words))
+}
+
 fn report_recovery(recovered: &Recovered) {
     let (segments, torn) = (recovered.segments.len(), recovered.torn_bytes);
     if segments > 0 || torn > 0 {
@@ -193,6 +269,7 @@ fn report_recovery(recovered: &Recovered) {
 struct Core {
     ledger: Arc<SpoolLedger>,
     archive: Arc<SqliteArchive>,
+    forgetter: Arc<Forgetter>,
     stamps: Arc<Stamps>,
     database: PathBuf,
     patience: Duration,
@@ -200,72 +277,128 @@ struct Core {
     drainer: JoinHandle<()>,
 }
 
-impl Core {
-    fn start(
-        options: StoreOptions,
+/// What the parts of a store share.
+struct Shared {
+    intake: Arc<Intake>,
+    progress: Arc<Progress>,
+    stamps: Arc<Stamps>,
+    retention: Arc<Retention>,
+    vault: Arc<Vault>,
+}
+
+impl Shared {
+    fn writer(
+        &self,
+        options: &StoreOptions,
         identity: Identity,
-        log: Log,
-        recovered: Recovered,
-    ) -> Result<Self, StoreError> {
-        let (database, spool) = (options.dir.join("ledger.db"), options.dir.join("spool"));
-        let stamps = Arc::new(Stamps::new(options.stamp));
-        let intake = Arc::new(Intake::new(options.queue_bytes));
-        let taken = log.state.taken.get(&identity).copied().unwrap_or(0);
-        let first_live_segment = recovered.next_index;
-        let last_n = recovered.last_n.max(taken);
-        let last_ts_ms = recovered.last_ts_ms.max(log.state.ts_ms);
-        let progress = Arc::new(Progress::new(recovered.segments));
+        (next_index, next_n, last_ts_ms): (u64, u64, u64),
+    ) -> Result<Writer, StoreError> {
+        let spool = options.dir.join("spool");
         let mut seed = [0; 8];
         options.entropy.fill(&mut seed);
         let writer = Writer::open(WriterParts {
             dir: spool.clone(),
-            disk: options.disk,
-            clock: options.clock,
-            intake: Arc::clone(&intake),
-            progress: Arc::clone(&progress),
-            stamps: Arc::clone(&stamps),
+            disk: Arc::clone(&options.disk),
+            clock: Arc::clone(&options.clock),
+            intake: Arc::clone(&self.intake),
+            progress: Arc::clone(&self.progress),
+            stamps: Arc::clone(&self.stamps),
+            vault: Arc::clone(&self.vault),
             identity,
             seed: Seed(u64::from_be_bytes(seed)),
             segment_bytes: options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
             patience: options.soon,
-            next_index: first_live_segment,
-            next_n: last_n + 1,
+            next_index,
+            next_n,
             last_ts_ms,
         });
-        let writer = writer.map_err(StoreError::file("prepare the spool in", &spool))?;
-        let drainer = Drainer::new(
-            DrainerParts {
-                database: database.clone(),
-                quarantine: options.dir.join("quarantine"),
-                intake: Arc::clone(&intake),
-                progress: Arc::clone(&progress),
-                stamps: Arc::clone(&stamps),
-                identity,
-                first_live_segment,
-                linger: options.drain_linger,
-                entries_max: options.drain_entries_max.max(1),
-            },
-            log,
-        );
-        let reading = (options.readers, options.read_patience);
-        let archive = SqliteArchive::new(
-            database.clone(),
-            Arc::clone(&intake),
-            Arc::clone(&progress),
-            reading,
-        );
+        writer.map_err(StoreError::file("prepare the spool in", &spool))
+    }
+
+    fn drainer(
+        &self,
+        options: &StoreOptions,
+        identity: Identity,
+        first_live_segment: u64,
+        log: Log,
+    ) -> Drainer {
+        let parts = DrainerParts {
+            database: options.dir.join("ledger.db"),
+            quarantine: options.dir.join("quarantine"),
+            intake: Arc::clone(&self.intake),
+            progress: Arc::clone(&self.progress),
+            stamps: Arc::clone(&self.stamps),
+            retention: Arc::clone(&self.retention),
+            identity,
+            first_live_segment,
+            linger: options.drain_linger,
+            entries_max: options.drain_entries_max.max(1),
+        };
+        Drainer::new(parts, log)
+    }
+
+    fn archive(&self, options: &StoreOptions) -> SqliteArchive {
+        SqliteArchive::new(
+            options.dir.join("ledger.db"),
+            Arc::clone(&self.intake),
+            Arc::clone(&self.progress),
+            Arc::clone(&self.vault),
+            (options.readers, options.read_patience),
+        )
+    }
+
+    fn forgetter(&self, options: &StoreOptions, ledger: &Arc<SpoolLedger>) -> Forgetter {
+        Forgetter {
+            vault: Arc::clone(&self.vault),
+            ledger: Arc::clone(ledger),
+            stamps: Arc::clone(&self.stamps),
+            retention: Arc::clone(&self.retention),
+            database: options.dir.join("ledger.db"),
+            patience: options.read_patience,
+            clock: Arc::clone(&options.clock),
+            entropy: Arc::clone(&options.entropy),
+            turn: Mutex::default(),
+        }
+    }
+}
+
+impl Core {
+    fn start(
+        options: &StoreOptions,
+        identity: Identity,
+        log: Log,
+        recovered: Recovered,
+        vault: Arc<Vault>,
+    ) -> Result<Self, StoreError> {
+        let taken = log.state.taken.get(&identity).copied().unwrap_or(0);
+        let last_n = recovered.last_n.max(taken);
+        let last_ts_ms = recovered.last_ts_ms.max(log.state.ts_ms);
+        let shared = Shared {
+            intake: Arc::new(Intake::new(options.queue_bytes)),
+            progress: Arc::new(Progress::new(recovered.segments)),
+            stamps: Arc::new(Stamps::new(options.stamp.clone())),
+            retention: Arc::default(),
+            vault,
+        };
+        let first_live_segment = recovered.next_index;
+        let begin = (first_live_segment, last_n + 1, last_ts_ms);
+        let writer = shared.writer(options, identity, begin)?;
+        let drainer = shared.drainer(options, identity, first_live_segment, log);
+        let archive = Arc::new(shared.archive(options));
         let writer = spawn("spool-writer", move || writer.run())?;
         // A writer without a drainer must not go on for ever.
-        let drainer = spawn("drainer", move || drainer.run()).inspect_err(|_| intake.close())?;
-        Ok(Self {
-            writer,
-            drainer,
-            ledger: Arc::new(SpoolLedger { intake, progress }),
-            archive: Arc::new(archive),
-            stamps,
-            database,
-            patience: options.read_patience,
-        })
+        let drainer =
+            spawn("drainer", move || drainer.run()).inspect_err(|_| shared.intake.close())?;
+        let ledger = Arc::new(SpoolLedger {
+            intake: Arc::clone(&shared.intake),
+            progress: Arc::clone(&shared.progress),
+            vault: Arc::clone(&shared.vault),
+            entropy: Arc::clone(&options.entropy),
+        });
+        let forgetter = Arc::new(shared.forgetter(options, &ledger));
+        let (database, patience) = (options.dir.join("ledger.db"), options.read_patience);
+        let stamps = shared.stamps;
+        Ok(Self { writer, drainer, ledger, archive, forgetter, stamps, database, patience })
     }
 
     /// Says that numbering begins anew, and up to where the old one is known.
@@ -304,6 +437,7 @@ impl Core {
             ring,
             book,
             notes,
+            forgetter: self.forgetter,
             keeper,
             identity,
             is_new,
@@ -311,7 +445,8 @@ impl Core {
         };
         let (keeper, ring) = (Arc::clone(&store.keeper), Arc::clone(&store.ring));
         let notes = Arc::clone(&store.notes);
-        let thread = spawn("key-keeper", move || keeper.run(&ring, &notes))?;
+        let forgetter = Arc::clone(&store.forgetter);
+        let thread = spawn("key-keeper", move || keeper.run(&ring, &notes, &forgetter))?;
         store.running.lock().unwrap_or_else(PoisonError::into_inner).keeper = Some(thread);
         Ok(store)
     }
@@ -350,7 +485,7 @@ impl OutboxSink for Notes {
 
     fn append(&self, kind: Kind, tenant: u64, public: Value) -> Result<(), String> {
         let draft = Draft { tenant, public, ..self.stamps.draft(kind) };
-        let job = Job::new(draft, &Body::empty()).map_err(|error| error.to_string())?;
+        let job = Job::new(draft).map_err(|error| error.to_string())?;
         let settled = self.ledger.intake.submit(job).wait();
         settled.map(|_| ()).map_err(|error| error.to_string())
     }
@@ -360,6 +495,20 @@ fn has_change(database: &Path, id: [u8; 16]) -> rusqlite::Result<bool> {
     let sql = "SELECT 1 FROM log_change WHERE id = ?1";
     let found = open_reader(database)?.query_row(sql, [id], |_| Ok(())).optional()?;
     Ok(found.is_some())
+}
+
+/// Deletes what is due, replaces keys when it is time, and finishes what could not be finished.
+fn look_after_forgetting(forgetter: &Forgetter) {
+    let chores: [(&str, Result<(), StoreError>); 3] = [
+        ("resume", forgetter.resume().map(|_| ())),
+        ("purge", forgetter.purge_due().map(|_| ())),
+        ("rotate", forgetter.rotate_if_due().map(|_| ())),
+    ];
+    for (chore, done) in chores {
+        if let Err(error) = done {
+            tracing::warn!(chore, %error, "something to be forgotten has to wait");
+        }
+    }
 }
 
 /// Looks after keys and notes once a second.
@@ -385,7 +534,7 @@ impl Keeper {
         !*pause.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn run(&self, ring: &BookRing, notes: &Notes) {
+    fn run(&self, ring: &BookRing, notes: &Notes, forgetter: &Forgetter) {
         let mut ticks = 0_u32;
         loop {
             if let Err(error) = notes.pump() {
@@ -395,6 +544,9 @@ impl Keeper {
                 return;
             }
             ticks = ticks.wrapping_add(1);
+            if ticks % FORGET_TICKS == 1 {
+                look_after_forgetting(forgetter);
+            }
             let kept = if ticks.is_multiple_of(USES_TICKS) { ring.write_uses() } else { Ok(()) };
             if let Err(error) = kept.and_then(|()| ring.refresh()) {
                 tracing::warn!(%error, "the API keys could not be looked after");

@@ -4,6 +4,7 @@ mod chat;
 mod decisions;
 mod health;
 mod models;
+mod subjects;
 mod users;
 mod verify;
 
@@ -32,6 +33,8 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/v1/decisions/{id}"),
     ("get", "/v1/decisions/{id}/explanation"),
     ("get", "/v1/users/{id}/drift"),
+    ("get", "/v1/subjects/{id}"),
+    ("delete", "/v1/subjects/{id}"),
     ("get", "/livez"),
     ("get", "/readyz"),
     ("get", "/health"),
@@ -50,6 +53,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/v1/decisions/{id}", get(decisions::one))
         .route("/v1/decisions/{id}/explanation", get(decisions::explanation))
         .route("/v1/users/{id}/drift", get(users::drift))
+        .route("/v1/subjects/{id}", get(subjects::export).delete(subjects::erase))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))

@@ -8,8 +8,10 @@
 mod derived;
 mod log;
 mod pending;
+mod words;
 
-use crate::db::{LEDGER, open_reader, user_version};
+use crate::db::{LEDGER, claims, open_reader, user_version};
+use crate::vault::RootKey;
 use conclave_ledger::{Auditor, ExtraCheck, Report};
 use derived::Derived;
 use rusqlite::{Connection, ErrorCode};
@@ -29,6 +31,8 @@ pub struct Inspection<'a> {
     pub progress: Option<Box<dyn FnMut(u64, u64) + 'a>>,
     /// A further check of every entry.
     pub check: Option<ExtraCheck<'a>>,
+    /// Opens sealed words where the root key is kept elsewhere.
+    pub root_key: Option<RootKey>,
 }
 
 /// Something went wrong while reading: a finding, or no answer at all.
@@ -75,11 +79,20 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
         Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
     };
     let derived = RefCell::new(Derived::new(&conn));
-    let Inspection { mut progress, mut check } = inspection;
+    let Inspection { mut progress, mut check, root_key } = inspection;
+    let forgotten = match claims(&conn).map_err(Trouble::from) {
+        Ok(forgotten) => forgotten,
+        Err(Trouble::Cannot(cannot)) => return Err(cannot),
+        Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
+    };
+    let mut words = words::Opener::of(dir, root_key);
+    let opened = words.opened();
     let mut auditor = Auditor::with_check(Box::new(|seq, leaf, body| {
         check.as_mut().map_or(Ok(()), |check| check(seq, leaf, body))?;
+        words.check(leaf, body)?;
         derived.borrow_mut().compare(seq, leaf)
-    }));
+    }))
+    .knowing(forgotten);
     let mut told = |done, total| {
         if let Some(tell) = &mut progress {
             tell(done, total);
@@ -100,7 +113,8 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
         auditor.note(end, None, problem);
     }
     pending::feed_pending(segments, &taken, &mut auditor)?;
-    Ok(auditor.finish(head.as_ref().map(|head| &head.head)))
+    let report = auditor.finish(head.as_ref().map(|head| &head.head));
+    Ok(Report { opened: opened.get(), ..report })
 }
 
 fn open(database: &Path) -> Result<Connection, Trouble> {

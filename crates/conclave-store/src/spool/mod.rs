@@ -22,7 +22,7 @@ pub use disk::{Disk, FileDisk, SegmentSink};
 pub use progress::SpoolStats;
 
 pub(crate) use frame::{Frame, Seed};
-pub(crate) use intake::{Intake, Job};
+pub(crate) use intake::{Intake, Job, Sealing};
 pub(crate) use progress::{Position, Progress, SegmentState};
 pub(crate) use recover::{Recovered, recover};
 pub(crate) use scan::{Found, Scanner};

@@ -5,13 +5,14 @@
 
 use super::disk::{Disk, SegmentSink};
 use super::frame::{OVERHEAD_BYTES, Seed, write_frame};
-use super::intake::{Ack, Intake, Job, Settled};
+use super::intake::{Ack, Intake, Job, Sealing, Settled};
 use super::progress::Progress;
 use super::segment::SegmentName;
 use crate::options::Stamps;
 use crate::replica::Identity;
+use crate::vault::Vault;
 use conclave_engine::{AppendError, Appended, Clock};
-use conclave_ledger::{Body, EntryId, Gap, Kind, Leaf, leaf_hash};
+use conclave_ledger::{EntryId, Gap, Kind, Leaf, leaf_hash};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(crate) struct WriterParts {
     pub(crate) intake: Arc<Intake>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stamps: Arc<Stamps>,
+    pub(crate) vault: Arc<Vault>,
     pub(crate) identity: Identity,
     pub(crate) seed: Seed,
     pub(crate) segment_bytes: u64,
@@ -116,12 +118,9 @@ impl Writer {
 
     fn add(&mut self, mut job: Job) {
         let (ack, permits) = (job.ack.take(), job.permits as usize);
-        match self.place(&job) {
-            Some(appended) => self.batch.push(Written { ack, appended }),
-            None => {
-                let message = "the entry is larger than a spool segment".to_owned();
-                answer(ack, Err(AppendError(message)));
-            }
+        match self.place(job) {
+            Ok(appended) => self.batch.push(Written { ack, appended }),
+            Err(refused) => answer(ack, Err(refused)),
         }
         // Counted only now: an earlier part of the batch may have been written out on the way.
         self.permits += permits;
@@ -131,36 +130,50 @@ impl Writer {
         }
     }
 
-    /// Gives an entry its number, time and bytes; `None` if no segment could hold it.
-    fn place(&mut self, job: &Job) -> Option<Appended> {
+    /// Gives an entry its number, time and bytes, unless no segment could hold it or the key of its
+    /// words was deleted.
+    fn place(&mut self, job: Job) -> Result<Appended, AppendError> {
+        let too_large = || AppendError("the entry is larger than a spool segment".to_owned());
         if self.lost.is_some() && !self.gap_stated {
             self.state_gap();
         }
-        if (job.body.len() + OVERHEAD_BYTES) as u64 > self.parts.segment_bytes {
-            return None;
+        if (job.words_bytes() + OVERHEAD_BYTES) as u64 > self.parts.segment_bytes {
+            return Err(too_large());
         }
         let (begin, n) = (self.buffer.len(), self.parts.next_n);
-        let appended = self.encode(job);
+        let appended = self.encode(job)?;
         if (self.buffer.len() - begin) as u64 > self.parts.segment_bytes {
             self.buffer.truncate(begin);
             self.parts.next_n = n;
-            return None;
+            return Err(too_large());
         }
         self.make_room(begin);
-        Some(appended)
+        Ok(appended)
     }
 
     /// Appends the frame of an entry to the buffer and gives it its number and time.
-    fn encode(&mut self, job: &Job) -> Appended {
+    fn encode(&mut self, job: Job) -> Result<Appended, AppendError> {
         let parts = &mut self.parts;
         let Identity { replica, epoch } = parts.identity;
         let id = EntryId { replica, epoch, n: parts.next_n };
+        let Job { draft, sealing, .. } = job;
+        let (commitments, body) = match sealing {
+            None => (Vec::new(), Vec::new()),
+            Some(Sealing { words, key }) => {
+                // The last moment: a key that was deleted since seals nothing any more.
+                if !parts.vault.is_alive(key.id()) {
+                    return Err(AppendError("the person's words were erased meanwhile".to_owned()));
+                }
+                let sealed = words.seal(&key, id, draft.tenant);
+                sealed.map_err(|error| AppendError(error.to_string()))?
+            }
+        };
         parts.next_n += 1;
         parts.last_ts_ms = parts.last_ts_ms.max(parts.clock.now_ms());
         let ts_ms = parts.last_ts_ms;
-        let write = |out: &mut Vec<u8>| Leaf::write(out, id, ts_ms, &job.draft, &job.commitments);
-        let leaf = write_frame(&mut self.buffer, parts.seed, (id, ts_ms), write, &job.body);
-        Appended { id, leaf_hash: leaf_hash(&self.buffer[leaf]) }
+        let write = |out: &mut Vec<u8>| Leaf::write(out, id, ts_ms, &draft, &commitments);
+        let leaf = write_frame(&mut self.buffer, parts.seed, (id, ts_ms), write, &body);
+        Ok(Appended { id, leaf_hash: leaf_hash(&self.buffer[leaf]) })
     }
 
     /// Writes out what stands before the newest frame if that no longer fits into the segment with
@@ -181,8 +194,8 @@ impl Writer {
         let gap = Gap { replica, epoch, from, to, reason: "spool_failed".to_owned() };
         let mut draft = self.parts.stamps.draft(Kind::CoverageGap);
         draft.public = gap.to_public();
-        if let Ok(job) = Job::new(draft, &Body::empty()) {
-            let appended = self.encode(&job);
+        let encoded = Job::new(draft).ok().and_then(|job| self.encode(job).ok());
+        if let Some(appended) = encoded {
             self.batch.push(Written { ack: None, appended });
             self.gap_stated = true;
         }

@@ -3,6 +3,7 @@
 
 mod archive;
 mod crash;
+mod forget;
 mod keys;
 mod lock;
 mod spool;

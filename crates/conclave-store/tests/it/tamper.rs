@@ -158,7 +158,7 @@ async fn query_tables_that_say_something_else_are_named() {
         (
             "INSERT INTO response_audit_log SELECT 500, zeroblob(16), tenant, subject, session,
           timestamp_ms, outcome, action, safety_score_e4, regeneration_attempts, crisis, scrutiny,
-          model, latency_ms, cost_microusd, NULL, NULL, NULL, 'sent' FROM response_audit_log
+          model, latency_ms, cost_microusd, NULL, NULL, NULL, 'sent', 0, NULL FROM response_audit_log
           WHERE seq = 6",
             24,
         ),
@@ -243,7 +243,9 @@ async fn a_running_store_is_checked_with_what_waits_in_its_spool() {
     store.ledger().append(refusal(401, 3), Body::empty()).await.unwrap();
     let mut told = Vec::new();
     let progress = Box::new(|done, total| told.push((done, total)));
-    let report = inspect(dir.path(), Inspection { progress: Some(progress), check: None }).unwrap();
+    let report =
+        inspect(dir.path(), Inspection { progress: Some(progress), ..Inspection::default() })
+            .unwrap();
     assert!(report.ok, "{:?}", report.first_bad);
     assert_eq!((report.entries, report.pending, report.bodies), (5, 5, 9));
     assert_eq!((report.outcomes["delivered"], report.refused["401"]), (9, 3));

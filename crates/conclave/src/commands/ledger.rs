@@ -23,6 +23,7 @@ fn verify(data: &Path, as_json: bool) -> anyhow::Result<Answer> {
     let mut bar = Progress::new();
     let inspection = Inspection {
         progress: Some(Box::new(|done, all| bar.show(done, all))),
+        root_key: None,
         check: Some(Box::new(|_, leaf, _| replay(leaf).map_err(|error| error.to_string()))),
     };
     let report = inspect(data, inspection)?;
@@ -42,6 +43,8 @@ fn as_value(report: &Report) -> serde_json::Value {
         "pending": report.pending,
         "root": report.root,
         "bodies": report.bodies,
+        "opened": report.opened,
+        "forgotten": report.forgotten,
         "kinds": report.kinds,
         "outcomes": report.outcomes,
         "refused": report.refused,

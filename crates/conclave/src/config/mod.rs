@@ -25,6 +25,10 @@ pub struct Config {
     pub server: Server,
     /// Bounds on what clients can make grow.
     pub limits: Limits,
+    /// How what is recorded is kept.
+    pub storage: Storage,
+    /// What single tenants want otherwise, by name.
+    pub tenants: BTreeMap<String, Tenant>,
     /// Which directives are in force.
     pub directives: Directives,
     /// How replies are deliberated.
@@ -61,6 +65,31 @@ impl Default for Server {
             https: false,
         }
     }
+}
+
+/// How what is recorded is kept.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// The key that opens the keys of people, as `env:NAME` or `file:PATH`: 64 hexadecimal digits.
+    /// Without one, `root.key` in the data directory is made and used.
+    pub root_key: Option<SecretRef>,
+    /// Days after which the words of a decision are deleted; 0 keeps them.
+    #[schemars(range(max = 36_500))]
+    pub retention_days: u32,
+}
+
+/// What one tenant wants otherwise.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tenant {
+    /// Days after which the words of a decision are deleted; 0 keeps them.
+    #[schemars(range(max = 36_500))]
+    pub retention_days: Option<u32>,
+    /// Nothing of this tenant is deleted because of its age.
+    pub legal_hold: bool,
+    /// Nothing of these people is deleted because of its age.
+    pub legal_hold_users: Vec<String>,
 }
 
 /// Which directives are in force.
