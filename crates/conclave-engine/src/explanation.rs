@@ -90,6 +90,7 @@ fn contributions(stored: &StoredDecision, outcome: Option<Outcome>) -> Vec<Contr
     let reasoning = match outcome {
         Some(Outcome::Blocked) => "read the request and stopped it before a model was asked",
         Some(Outcome::SafeCompletion) => "read the message and answered with care at once",
+        _ if stored.is_erased() => "what shaped the reply was erased with its words",
         _ => "decided without a reply to shape",
     };
     vec![Contribution {

@@ -98,8 +98,8 @@ impl Memory {
 
     /// Lets go of a person and of their conversations.
     pub fn forget(&self, subject: [u8; 16], sessions: &[[u8; 16]]) {
-        self.people.drop(subject);
-        sessions.iter().for_each(|session| self.conversations.drop(*session));
+        self.people.let_go(subject);
+        sessions.iter().for_each(|session| self.conversations.let_go(*session));
     }
 
     /// Holds what is known after a turn.
@@ -146,7 +146,7 @@ impl<T: Clone> Shelf<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
     }
 
-    fn drop(&self, key: [u8; 16]) {
+    fn let_go(&self, key: [u8; 16]) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
     }
 

@@ -135,3 +135,99 @@ impl Forgotten {
         self.claims.keys().next().copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Auditor, Body, Draft, Entry, EntryId};
+
+    const ANA: [u8; 16] = [1; 16];
+    const BEN: [u8; 16] = [2; 16];
+
+    fn leaf(n: u64, draft: Draft, body: &Body) -> Leaf {
+        let id = EntryId { replica: [7; 8], epoch: 1, n };
+        Leaf { id, ts_ms: n * 100, draft, commitments: body.commitments() }
+    }
+
+    fn said(n: u64, subject: [u8; 16]) -> Leaf {
+        let mut body = Body::empty();
+        body.push("request", [3; 32], "words");
+        let draft = Draft { subject: Some(subject), ..Draft::new(Kind::Decision, 5) };
+        leaf(n, draft, &body)
+    }
+
+    fn erased(n: u64, tenant: u64, subject: [u8; 16]) -> Leaf {
+        let public = Erasure { request: [9; 16], decisions: 1, bodies: 1 }.to_public();
+        let draft =
+            Draft { subject: Some(subject), public, ..Draft::new(Kind::SubjectErase, tenant) };
+        leaf(n, draft, &Body::empty())
+    }
+
+    fn purged(n: u64, until_ms: u64, held: &[[u8; 16]]) -> Leaf {
+        let held = held.iter().copied().collect();
+        let purge = Purge { from_ms: 0, until_ms, count: 1, held };
+        assert_eq!(Purge::from_public(&purge.to_public()), Some(purge.clone()));
+        let public = purge.to_public();
+        leaf(n, Draft { public, ..Draft::new(Kind::RetentionPurge, 5) }, &Body::empty())
+    }
+
+    /// Where the first bad entry of a log without any bodies is; `claimed` are taken as claims.
+    fn first_bad(log: &[Leaf], claimed: &[usize]) -> Option<u64> {
+        let mut forgotten = Forgotten::default();
+        claimed.iter().for_each(|at| forgotten.claim(*at as u64, &log[*at].encode()));
+        let mut auditor = Auditor::new().knowing(forgotten);
+        for (seq, leaf) in (0..).zip(log) {
+            let bytes = leaf.encode();
+            let hash = leaf_hash(&bytes);
+            auditor.feed(&Entry { seq, leaf: &bytes, leaf_hash: &hash, body: None });
+        }
+        auditor.finish(None).first_bad.map(|bad| bad.seq)
+    }
+
+    #[test]
+    fn only_what_an_entry_names_may_be_missing() {
+        let cases: [(&str, Leaf, Option<u64>); 7] = [
+            ("her erasure", erased(3, 5, ANA), Some(1)),
+            ("his erasure", erased(3, 5, BEN), Some(0)),
+            ("an erasure of another tenant", erased(3, 6, ANA), Some(0)),
+            ("a purge of both", purged(3, 200, &[]), None),
+            ("a purge of the first only", purged(3, 199, &[]), Some(1)),
+            ("a purge with one on hold", purged(3, 200, &[BEN]), Some(1)),
+            ("something else", said(3, ANA), Some(0)),
+        ];
+        for (what, entry, bad) in cases {
+            let log = [said(1, ANA), said(2, BEN), entry];
+            assert_eq!(first_bad(&log, &[2]), bad, "{what}");
+        }
+    }
+
+    #[test]
+    fn an_entry_explains_nothing_after_it_and_nothing_when_it_is_not_claimed() {
+        let log = [erased(1, 5, ANA), said(2, ANA)];
+        assert_eq!(first_bad(&log, &[0]), Some(1));
+        let log = [said(1, ANA), erased(2, 5, ANA)];
+        assert_eq!(first_bad(&log, &[]), Some(0));
+        assert_eq!(first_bad(&log, &[1]), None);
+    }
+
+    #[test]
+    fn a_claim_must_be_met_in_the_log() {
+        let log = [said(1, ANA), erased(2, 5, ANA)];
+        let check = |seq: u64, claimed: &Leaf| {
+            let mut forgotten = Forgotten::default();
+            forgotten.claim(seq, &claimed.encode());
+            let mut auditor = Auditor::new().knowing(forgotten);
+            for (seq, leaf) in (0..).zip(&log) {
+                let bytes = leaf.encode();
+                let hash = leaf_hash(&bytes);
+                auditor.feed(&Entry { seq, leaf: &bytes, leaf_hash: &hash, body: None });
+            }
+            auditor.finish(None).first_bad.map(|bad| bad.problem)
+        };
+        assert_eq!(check(1, &log[1]), None);
+        let other = check(1, &erased(9, 5, ANA)).unwrap();
+        assert!(other.contains("another entry stands here"), "{other}");
+        let absent = check(7, &log[1]).unwrap();
+        assert!(absent.contains("is not in the log"), "{absent}");
+    }
+}

@@ -118,6 +118,10 @@ impl SqliteArchive {
 fn open_words(vault: &Vault, entry: &mut StoredEntry) -> Answer<()> {
     let Some(bytes) = entry.body.take() else { return Ok(()) };
     let leaf = Leaf::decode(&entry.leaf).map_err(|error| broken(&error))?;
+    if leaf.draft.subject.is_some_and(|subject| !vault.is_alive(subject)) {
+        // Also where the words were never sealed and are still being deleted.
+        return Ok(());
+    }
     let stored = StoredBody::decode(&bytes).map_err(|error| broken(&error))?;
     match stored.unseal(&leaf, |id| vault.find(id)) {
         Ok(body) => entry.body = Some(body.encode()),

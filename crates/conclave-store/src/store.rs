@@ -89,10 +89,15 @@ impl Store {
             core.declare_epoch(identity, known, last_n.unwrap_or(0));
         }
         let store = core.into_store((ring, book, outbox), identity, is_new, lock)?;
-        // Nothing is served before what was to be forgotten is forgotten.
-        let again = store.forgetter.resume()?;
-        if again > 0 {
-            tracing::warn!(again, "people who had been erased were found again and forgotten");
+        // Nothing is served before what was to be forgotten is forgotten. Where a long spool has to be
+        // drained first, the keys are gone already, and the rest follows.
+        match store.forgetter.resume() {
+            Ok(0) => {}
+            Ok(again) => tracing::warn!(again, "people who had been erased were forgotten again"),
+            Err(error @ StoreError::Unsettled(_)) => {
+                tracing::warn!(%error, "an erasure is finished later; its words are not shown");
+            }
+            Err(error) => return Err(error),
         }
         Ok(store)
     }
@@ -497,18 +502,16 @@ fn has_change(database: &Path, id: [u8; 16]) -> rusqlite::Result<bool> {
     Ok(found.is_some())
 }
 
-/// Deletes what is due, replaces keys when it is time, and finishes what could not be finished.
-fn look_after_forgetting(forgetter: &Forgetter) {
-    let chores: [(&str, Result<(), StoreError>); 3] = [
-        ("resume", forgetter.resume().map(|_| ())),
-        ("purge", forgetter.purge_due().map(|_| ())),
-        ("rotate", forgetter.rotate_if_due().map(|_| ())),
-    ];
-    for (chore, done) in chores {
-        if let Err(error) = done {
-            tracing::warn!(chore, %error, "something to be forgotten has to wait");
-        }
+/// Deletes what is due, replaces keys when it is time, and finishes what could not be finished. Says
+/// whether there was something to delete, and so perhaps more.
+fn look_after_forgetting(forgetter: &Forgetter) -> bool {
+    let (resumed, purged) = (forgetter.resume(), forgetter.purge_due());
+    let rotated = forgetter.rotate_if_due();
+    let more = matches!(purged, Ok(purged) if purged > 0);
+    for error in [resumed.err(), purged.err(), rotated.err()].into_iter().flatten() {
+        tracing::warn!(%error, "something to be forgotten has to wait");
     }
+    more
 }
 
 /// Looks after keys and notes once a second.
@@ -535,7 +538,7 @@ impl Keeper {
     }
 
     fn run(&self, ring: &BookRing, notes: &Notes, forgetter: &Forgetter) {
-        let mut ticks = 0_u32;
+        let (mut ticks, mut more) = (0_u32, false);
         loop {
             if let Err(error) = notes.pump() {
                 tracing::warn!(error, "changes of keys could not be entered into the ledger yet");
@@ -544,8 +547,8 @@ impl Keeper {
                 return;
             }
             ticks = ticks.wrapping_add(1);
-            if ticks % FORGET_TICKS == 1 {
-                look_after_forgetting(forgetter);
+            if more || ticks % FORGET_TICKS == 1 {
+                more = look_after_forgetting(forgetter);
             }
             let kept = if ticks.is_multiple_of(USES_TICKS) { ring.write_uses() } else { Ok(()) };
             if let Err(error) = kept.and_then(|()| ring.refresh()) {

@@ -42,6 +42,8 @@ impl Forgetter {
             self.vault.revive(subject);
             return forgotten.map(|_| None);
         }
+        // Somebody may have read the key between the two.
+        self.vault.bury(&[subject]);
         self.finish(intent).map(Some)
     }
 
@@ -72,22 +74,20 @@ impl Forgetter {
     /// many people that were.
     pub(crate) fn resume(&self) -> Result<usize, StoreError> {
         let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.drained()?;
         let conn = self.reader()?;
         // The keys are older than the ledger: it knows who was erased.
         let erased = erased_in_log(&conn).map_err(self.broken())?;
         self.vault.bury(&erased);
         let mut again = self.vault.book().drop_keys(&erased)?;
         // The ledger is older than the keys, or a run ended half-way.
+        let unfinished = self.vault.book().intents(true)?;
         let intents = self.vault.book().intents(false)?;
         for intent in intents {
-            if entry_of(&conn, intent.request).map_err(self.broken())?.is_none() {
+            let logged = entry_of(&conn, intent.request).map_err(self.broken())?.is_some();
+            if !logged || unfinished.contains(&intent) {
                 self.finish(intent)?;
                 again += 1;
             }
-        }
-        for intent in self.vault.book().intents(true)? {
-            self.finish(intent)?;
         }
         Ok(again)
     }

@@ -15,6 +15,8 @@ use std::sync::{PoisonError, RwLock};
 const DAY_MS: u64 = 24 * 3600 * 1000;
 /// How many decisions one entry may purge, so that no transaction grows without bound.
 const PURGE_MAX: u32 = 5_000;
+/// How many entries one look makes for a tenant; the rest is left for the next one.
+const ENTRIES_MAX: u32 = 20;
 
 /// What a tenant wants kept, and for how long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,7 +108,7 @@ impl Forgetter {
         held: &BTreeSet<KeyId>,
     ) -> Result<u64, StoreError> {
         let mut purged = 0;
-        loop {
+        for _ in 0..ENTRIES_MAX {
             self.drained()?;
             let conn = self.reader()?;
             let due = due(&conn, tenant, until_ms, held).map_err(self.broken())?;
@@ -121,10 +123,20 @@ impl Forgetter {
         let days = (until_ms + 1) / DAY_MS;
         if let Some(day) = days.checked_sub(1) {
             let nobody = self.vault.book().nobody_until(tenant, day)?;
-            self.vault.bury(&nobody);
-            self.vault.book().drop_keys(&nobody)?;
+            self.delete_keys(&nobody)?;
         }
         Ok(purged)
+    }
+
+    fn delete_keys(&self, keys: &[KeyId]) -> Result<(), StoreError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.vault.bury(keys);
+        self.vault.book().drop_keys(keys)?;
+        // Somebody may have read one between the two.
+        self.vault.bury(keys);
+        Ok(())
     }
 
     /// Deletes the keys of people of whom nothing is left to open. Whoever is in memory may be
@@ -143,10 +155,7 @@ impl Forgetter {
                     idle.push(subject);
                 }
             }
-            if !idle.is_empty() {
-                self.vault.bury(&idle);
-                self.vault.book().drop_keys(&idle)?;
-            }
+            self.delete_keys(&idle)?;
         }
     }
 }

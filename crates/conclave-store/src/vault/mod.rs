@@ -180,8 +180,13 @@ impl Vault {
         match book.ensure(&wanted, self.clock.now_ms()) {
             Ok(keys) => {
                 for (waiting, key) in alive.iter().zip(keys) {
-                    self.hold(waiting.wanted.clone(), &key);
-                    let _ = waiting.found.set(Ok(key));
+                    let found = if self.is_alive(key.id()) {
+                        self.hold(waiting.wanted.clone(), &key);
+                        Ok(key)
+                    } else {
+                        Err("the person is being erased".to_owned())
+                    };
+                    let _ = waiting.found.set(found);
                 }
             }
             Err(error) => {
