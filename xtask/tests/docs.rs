@@ -240,10 +240,22 @@ fn commands(code: &str) -> Vec<String> {
         body.lines().filter_map(|line| {
             let variant = line.strip_prefix("    ")?;
             let name: String = variant.chars().take_while(|c| c.is_alphabetic()).collect();
-            variant.starts_with(char::is_uppercase).then(|| name.to_lowercase())
+            variant.starts_with(char::is_uppercase).then(|| kebab(&name))
         })
     });
     variants.collect()
+}
+
+/// The name of a variant on the command line: words in small letters, with hyphens between.
+fn kebab(variant: &str) -> String {
+    let mut name = String::new();
+    for (at, letter) in variant.chars().enumerate() {
+        if at > 0 && letter.is_uppercase() {
+            name.push('-');
+        }
+        name.extend(letter.to_lowercase());
+    }
+    name
 }
 
 #[test]

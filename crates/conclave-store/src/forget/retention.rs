@@ -186,7 +186,7 @@ fn due(
         if subject.is_some_and(|subject| held.contains(&subject)) {
             continue;
         }
-        let found = due.get_or_insert_with(|| Due { from_ms: at, until_ms: at, count: 0 });
+        let found = due.get_or_insert(Due { from_ms: at, until_ms: at, count: 0 });
         // All of one millisecond go together: the entry names times, not rows.
         if found.count >= u64::from(PURGE_MAX) && at > found.until_ms {
             break;
