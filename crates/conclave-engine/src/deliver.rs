@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::off_thread;
 use crate::ports::{AppendError, Model, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Input, Stop, is_crisis};
-use crate::pseudonym::{pseudonyms_of, seed_of};
+use crate::pseudonym::seed_of;
 use crate::turn::{Turn, said_before};
 use crate::verdicts::Grounds;
 use conclave_core::{
@@ -76,7 +76,7 @@ impl Engine {
         failpoint::reach("turn.accepted");
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await;
+        let examined = self.examine(&turn, id).await?;
         if let Some(stop) = examined.stop {
             let choice = self.stopped(&turn, &examined, stop);
             return self.conclude(&turn, examined, vec![choice], None, &offered, started).await;
@@ -97,7 +97,7 @@ impl Engine {
         self.admit(&turn)?;
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await;
+        let examined = self.examine(&turn, id).await?;
         let field = self.sense(&turn, &examined);
         let given = OfferedModel {
             model: Arc::new(Given(reply)),
@@ -110,8 +110,11 @@ impl Engine {
         self.conclude(&turn, examined, vec![choice], Some(field), &given, started).await
     }
 
-    async fn examine(&self, turn: &Turn, id: AuditId) -> Examination {
-        let mut remembered = self.memory.recall(&pseudonyms_of(&self.settings, turn)).await;
+    async fn examine(&self, turn: &Turn, id: AuditId) -> Result<Examination, DeliverError> {
+        let named = self.subjects.name(&turn.tenant, turn.user.as_ref(), &turn.session).await;
+        // Whoever cannot be named cannot be recorded either.
+        let who = named.map_err(|error| AppendError::Unwritable(error.to_string()))?;
+        let mut remembered = self.memory.recall(&who).await;
         let input = Input::of(turn, remembered.trend.messages);
         let at = (self.clock.now_ms(), id);
         let skipped = input.skipped;
@@ -128,7 +131,8 @@ impl Engine {
             }
             None => Reading::empty(turn.context.mode),
         };
-        preflight::examine(&self.instinct, &self.settings, turn, id, input, remembered)
+        let (instinct, settings) = (&*self.instinct, &*self.settings);
+        Ok(preflight::examine(instinct, settings, turn, (id, who), input, remembered))
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
@@ -356,7 +360,7 @@ impl Engine {
             latency,
         });
         failpoint::reach("turn.decided");
-        let (leaf_hash, delivery) = self.record(turn, &decision).await?;
+        let (leaf_hash, delivery) = self.record(turn, &examined.who, &decision).await?;
         failpoint::reach("turn.recorded");
         Ok(Reply { decision, leaf_hash, delivery })
     }

@@ -8,8 +8,7 @@ use crate::deliver::DeliverError;
 use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::memory;
-use crate::ports::AppendError;
-use crate::pseudonym::pseudonyms_of;
+use crate::ports::{AppendError, Pseudonyms};
 use crate::settings::AuditFailure;
 use crate::turn::Turn;
 use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun, Sensitivity};
@@ -23,9 +22,9 @@ impl Engine {
     pub(crate) async fn record(
         &self,
         turn: &Turn,
+        who: &Pseudonyms,
         decision: &Decision,
     ) -> Result<(Option<[u8; 32]>, Delivery), DeliverError> {
-        let who = pseudonyms_of(&self.settings, turn);
         let draft = Draft {
             kind: Kind::Decision,
             audit: Some(decision.id.0.into_bytes()),
@@ -47,7 +46,12 @@ impl Engine {
             appended => appended?,
         };
         promise.parent = Some(appended.id);
-        self.memory.keep(&who, &decision.remembered);
+        self.memory.keep(who, &decision.remembered);
+        // Whoever was erased meanwhile must not come back through memory. Names are given up before
+        // memory is cleared, so one of the two sees the other.
+        if let Some(subject) = who.subject.filter(|subject| !self.subjects.is_current(*subject)) {
+            self.memory.forget(subject, &[who.session]);
+        }
         Ok((Some(appended.leaf_hash), Delivery::new(self.ledger.clone(), promise)))
     }
 

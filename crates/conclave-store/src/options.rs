@@ -5,6 +5,7 @@
 
 use crate::publish::Anchor;
 use crate::spool::{Disk, FileDisk};
+use crate::vault::RootKey;
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
 use std::path::PathBuf;
@@ -59,6 +60,8 @@ pub struct StoreOptions {
     pub entropy: Arc<dyn Entropy>,
     /// What the store's own entries say about the program.
     pub stamp: Stamp,
+    /// A root key that is kept elsewhere; without one, `root.key` in the directory is made and used.
+    pub root_key: Option<RootKey>,
     /// What segments are made of.
     pub disk: Arc<dyn Disk>,
     /// A second spool directory, best on another disk, for when the first cannot be written.
@@ -95,6 +98,7 @@ impl StoreOptions {
             clock,
             entropy,
             stamp: Stamp::default(),
+            root_key: None,
             disk: Arc::new(FileDisk),
             spool_fallback: None,
             spool_bytes_max: 10 << 30,

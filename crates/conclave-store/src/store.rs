@@ -8,6 +8,7 @@ use crate::db::open_reader;
 use crate::drain::{Drainer, DrainerParts, Log};
 use crate::durable::make_dir;
 use crate::error::StoreError;
+use crate::forget::{self, Forgetter, Register, Retention, RetentionRules};
 use crate::keys::{BookRing, KeyBook, Outbox, OutboxSink, Pepper};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
@@ -19,7 +20,8 @@ use crate::scrub::Scrub;
 use crate::spool::{
     Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
-use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs};
+use crate::vault::{Adoption, RootKey, Vault};
+use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs, Subjects};
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
@@ -31,6 +33,9 @@ use std::time::Duration;
 const KEEPER_TICK: Duration = Duration::from_secs(1);
 /// After how many ticks the last uses of keys are written down.
 const USES_TICKS: u32 = 60;
+
+/// After how many ticks it is looked what is to be forgotten: at the first, then every hour.
+const FORGET_TICKS: u32 = 3_600;
 
 /// How long closing waits for the database; what it does not take stays in the spool.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
@@ -45,6 +50,7 @@ pub struct Store {
     book: Arc<KeyBook>,
     stamps: Arc<Stamps>,
     notes: Arc<Notes>,
+    forgetter: Arc<Forgetter>,
     keeper: Arc<Keeper>,
     desk: Arc<Desk>,
     dir: PathBuf,
@@ -69,6 +75,7 @@ impl Store {
     ///
     /// # Errors
     /// When the directory is in use, cannot be written or is damaged; the error says what to do.
+    #[expect(clippy::needless_pass_by_value, reason = "options are for one store")]
     pub fn open(options: StoreOptions) -> Result<Self, StoreError> {
         let lock = DirLock::take(&options.dir)?;
         let (dir, spool) = (options.dir.as_path(), options.dir.join("spool"));
@@ -82,6 +89,7 @@ impl Store {
         let recovered = recover(&spools, &dir.join("quarantine"), identity)?;
         report_recovery(&recovered);
         let pepper = Pepper::load(dir, &*options.entropy)?;
+        let vault = Arc::new(open_vault(&options, &pepper, &log)?);
         let book = Arc::new(KeyBook::open(dir, pepper.clone())?);
         let ring = Arc::new(BookRing::open(dir, pepper, Arc::clone(&options.clock))?);
         let outbox = Outbox::open(dir)?;
@@ -95,11 +103,59 @@ impl Store {
         let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
         let new_epoch = known.filter(|known| known.epoch != identity.epoch);
         let last = new_epoch.map(|known| (known, log.state.taken.get(&known).copied()));
-        let core = Core::start(options, spools, identity, log, recovered)?;
+        let core = Core::start(&options, spools, identity, log, recovered, vault)?;
         if let Some((known, last_n)) = last {
             core.declare_epoch(identity, known, last_n.unwrap_or(0));
         }
-        core.into_store((ring, book, outbox), desk, identity, is_new, (lock, fallback))
+        let ringed = (ring, book, outbox);
+        let store = core.into_store(ringed, desk, identity, is_new, (lock, fallback))?;
+        // Nothing is served before what was to be forgotten is forgotten. Where a long spool has to be
+        // drained first, the keys are gone already, and the rest follows.
+        match store.forgetter.resume() {
+            Ok(0) => {}
+            Ok(again) => tracing::warn!(again, "people who had been erased were forgotten again"),
+            Err(error @ StoreError::Unsettled(_)) => {
+                tracing::warn!(%error, "an erasure is finished later; its words are not shown");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(store)
+    }
+
+    /// The names people have, and the way to be forgotten.
+    #[must_use]
+    pub fn subjects(&self) -> Arc<dyn Subjects> {
+        Arc::new(Register(Arc::clone(&self.forgetter)))
+    }
+
+    /// Says how long words are kept.
+    pub fn set_retention(&self, rules: RetentionRules) {
+        self.forgetter.retention.set(rules);
+    }
+
+    /// Deletes what is due now, instead of within the hour. Blocks; says how many bodies.
+    ///
+    /// # Errors
+    /// When the database or the ledger refuses.
+    pub fn purge_due(&self) -> Result<u64, StoreError> {
+        self.forgetter.purge_due()
+    }
+
+    /// Replaces every key that wraps others now: the root key, or the one that is given, and those of
+    /// all tenants. Blocks; says how many keys of people were wrapped anew.
+    ///
+    /// # Errors
+    /// When the keys cannot be read or written.
+    pub fn rotate_keys(&self, root_key: Option<RootKey>) -> Result<u64, StoreError> {
+        self.forgetter.rotate(root_key)
+    }
+
+    /// Replaces them if somebody was erased long enough ago. Blocks; says whether.
+    ///
+    /// # Errors
+    /// When the keys cannot be read or written.
+    pub fn rotate_keys_if_due(&self) -> Result<bool, StoreError> {
+        self.forgetter.rotate_if_due()
     }
 
     /// Where entries are written.
@@ -164,6 +220,12 @@ impl Store {
     #[must_use]
     pub fn keys(&self) -> Arc<dyn KeyRing> {
         Arc::clone(&self.ring) as _
+    }
+
+    /// Names readers, and conversations of people without an id.
+    #[must_use]
+    pub fn pseudonym_key(&self) -> [u8; 32] {
+        self.book.digest(PSEUDONYMS)
     }
 
     /// Where keys are made and withdrawn.
@@ -300,6 +362,26 @@ fn join(name: &str, thread: Option<JoinHandle<()>>) {
     }
 }
 
+/// Separates the key of pseudonyms from the keyed hashes of API keys.
+pub(crate) const PSEUDONYMS: &str = "conclave.pseudonyms.v1";
+
+/// Opens the keys of people. Whoever has words from before people had keys keeps the pseudonym of
+/// that time.
+fn open_vault(options: &StoreOptions, pepper: &Pepper, log: &Log) -> Result<Vault, StoreError> {
+    let database = options.dir.join("ledger.db");
+    let ports = (Arc::clone(&options.clock), Arc::clone(&options.entropy));
+    let began = log.state.range.size() > 0;
+    let has_words: Adoption = Box::new(move |tenant, subject| {
+        let looked = open_reader(&database).and_then(|c| forget::has_words(&c, tenant, subject));
+        looked.unwrap_or_else(|error| {
+            tracing::error!(%error, "it cannot be seen whether a person was here before");
+            false
+        })
+    });
+    let key = pepper.digest(PSEUDONYMS);
+    Vault::open(&options.dir, options.root_key.clone(), ports, key, (began, has_words))
+}
+
 fn report_recovery(recovered: &Recovered) {
     let (segments, torn) = (recovered.segments.len(), recovered.torn_bytes);
     if segments > 0 || torn > 0 {
@@ -312,6 +394,7 @@ struct Core {
     ledger: Arc<SpoolLedger>,
     archive: Arc<SqliteArchive>,
     public: Arc<SqliteArchive>,
+    forgetter: Arc<Forgetter>,
     stamps: Arc<Stamps>,
     database: PathBuf,
     patience: Duration,
@@ -319,75 +402,133 @@ struct Core {
     drainer: JoinHandle<()>,
 }
 
-impl Core {
-    fn start(
-        options: StoreOptions,
-        spools: Vec<PathBuf>,
+/// What the parts of a store share.
+struct Shared {
+    intake: Arc<Intake>,
+    progress: Arc<Progress>,
+    stamps: Arc<Stamps>,
+    retention: Arc<Retention>,
+    vault: Arc<Vault>,
+}
+
+impl Shared {
+    fn writer(
+        &self,
+        options: &StoreOptions,
+        (spools, segment_bytes): (Vec<PathBuf>, u64),
         identity: Identity,
-        log: Log,
-        recovered: Recovered,
-    ) -> Result<Self, StoreError> {
-        let (database, spool) = (options.dir.join("ledger.db"), options.dir.join("spool"));
-        let segment_bytes = options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
-        let spool_bytes_max = options.spool_bytes_max.max(3 * segment_bytes);
-        let stamps = Arc::new(Stamps::new(options.stamp));
-        let intake = Arc::new(Intake::new(options.queue_bytes));
-        let taken = log.state.taken.get(&identity).copied().unwrap_or(0);
-        let first_live_segment = recovered.next_index;
-        let last_n = recovered.last_n.max(taken);
-        let last_ts_ms = recovered.last_ts_ms.max(log.state.ts_ms);
-        let progress = Arc::new(Progress::new(recovered.segments, spool_bytes_max));
+        (next_index, next_n, last_ts_ms): (u64, u64, u64),
+    ) -> Result<Writer, StoreError> {
+        let spool = options.dir.join("spool");
         let mut seed = [0; 8];
         options.entropy.fill(&mut seed);
         let writer = Writer::open(WriterParts {
             dirs: spools,
-            disk: options.disk,
-            clock: options.clock,
-            intake: Arc::clone(&intake),
-            progress: Arc::clone(&progress),
-            stamps: Arc::clone(&stamps),
+            disk: Arc::clone(&options.disk),
+            clock: Arc::clone(&options.clock),
+            intake: Arc::clone(&self.intake),
+            progress: Arc::clone(&self.progress),
+            stamps: Arc::clone(&self.stamps),
+            keys: self.vault.clone(),
             identity,
             seed: Seed(u64::from_be_bytes(seed)),
             segment_bytes,
             patience: options.soon,
-            next_index: first_live_segment,
-            next_n: last_n + 1,
+            next_index,
+            next_n,
             last_ts_ms,
         });
-        let writer = writer.map_err(StoreError::file("prepare the spool in", &spool))?;
-        let drainer = Drainer::new(
-            DrainerParts {
-                database: database.clone(),
-                quarantine: options.dir.join("quarantine"),
-                intake: Arc::clone(&intake),
-                progress: Arc::clone(&progress),
-                stamps: Arc::clone(&stamps),
-                identity,
-                first_live_segment,
-                linger: options.drain_linger,
-                entries_max: options.drain_entries_max.max(1),
-            },
-            log,
-        );
-        let reading = (options.readers, options.read_patience);
-        let archive = || {
-            let (intake, progress) = (Arc::clone(&intake), Arc::clone(&progress));
-            Arc::new(SqliteArchive::new(database.clone(), intake, progress, reading))
+        writer.map_err(StoreError::file("prepare the spool in", &spool))
+    }
+
+    fn drainer(
+        &self,
+        options: &StoreOptions,
+        identity: Identity,
+        first_live_segment: u64,
+        log: Log,
+    ) -> Drainer {
+        let parts = DrainerParts {
+            database: options.dir.join("ledger.db"),
+            quarantine: options.dir.join("quarantine"),
+            intake: Arc::clone(&self.intake),
+            progress: Arc::clone(&self.progress),
+            stamps: Arc::clone(&self.stamps),
+            retention: Arc::clone(&self.retention),
+            identity,
+            first_live_segment,
+            linger: options.drain_linger,
+            entries_max: options.drain_entries_max.max(1),
         };
-        let (archive, public) = (archive(), archive());
+        Drainer::new(parts, log)
+    }
+
+    fn archive(&self, options: &StoreOptions) -> SqliteArchive {
+        SqliteArchive::new(
+            options.dir.join("ledger.db"),
+            Arc::clone(&self.intake),
+            Arc::clone(&self.progress),
+            Arc::clone(&self.vault),
+            (options.readers, options.read_patience),
+        )
+    }
+
+    fn forgetter(&self, options: &StoreOptions, ledger: &Arc<SpoolLedger>) -> Forgetter {
+        Forgetter {
+            vault: Arc::clone(&self.vault),
+            ledger: Arc::clone(ledger),
+            stamps: Arc::clone(&self.stamps),
+            retention: Arc::clone(&self.retention),
+            database: options.dir.join("ledger.db"),
+            patience: options.read_patience,
+            clock: Arc::clone(&options.clock),
+            entropy: Arc::clone(&options.entropy),
+            turn: Mutex::default(),
+        }
+    }
+}
+
+impl Core {
+    fn start(
+        options: &StoreOptions,
+        spools: Vec<PathBuf>,
+        identity: Identity,
+        log: Log,
+        recovered: Recovered,
+        vault: Arc<Vault>,
+    ) -> Result<Self, StoreError> {
+        let segment_bytes = options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        let spool_bytes_max = options.spool_bytes_max.max(3 * segment_bytes);
+        let taken = log.state.taken.get(&identity).copied().unwrap_or(0);
+        let last_n = recovered.last_n.max(taken);
+        let last_ts_ms = recovered.last_ts_ms.max(log.state.ts_ms);
+        let shared = Shared {
+            intake: Arc::new(Intake::new(options.queue_bytes)),
+            progress: Arc::new(Progress::new(recovered.segments, spool_bytes_max)),
+            stamps: Arc::new(Stamps::new(options.stamp.clone())),
+            retention: Arc::default(),
+            vault,
+        };
+        let first_live_segment = recovered.next_index;
+        let begin = (first_live_segment, last_n + 1, last_ts_ms);
+        let writer = shared.writer(options, (spools, segment_bytes), identity, begin)?;
+        let drainer = shared.drainer(options, identity, first_live_segment, log);
+        let archive = Arc::new(shared.archive(options));
+        let public = Arc::new(shared.archive(options));
         let writer = spawn("spool-writer", move || writer.run())?;
         // A writer without a drainer must not go on for ever.
-        let drainer = spawn("drainer", move || drainer.run()).inspect_err(|_| intake.close())?;
-        Ok(Self {
-            writer,
-            drainer,
-            ledger: Arc::new(SpoolLedger { intake, progress }),
-            archive,
-            public,
-            stamps,
-            database,
-            patience: options.read_patience,
-        })
+        let drainer =
+            spawn("drainer", move || drainer.run()).inspect_err(|_| shared.intake.close())?;
+        let ledger = Arc::new(SpoolLedger {
+            intake: Arc::clone(&shared.intake),
+            progress: Arc::clone(&shared.progress),
+            vault: Arc::clone(&shared.vault),
+            entropy: Arc::clone(&options.entropy),
+        });
+        let forgetter = Arc::new(shared.forgetter(options, &ledger));
+        let (database, patience) = (options.dir.join("ledger.db"), options.read_patience);
+        let stamps = shared.stamps;
+        Ok(Self { writer, drainer, ledger, archive, public, forgetter, stamps, database, patience })
     }
 
     /// Says that numbering begins anew, and up to where the old one is known.
@@ -420,8 +561,13 @@ impl Core {
             patience: self.patience,
         });
         let (writer, drainer) = (Some(self.writer), Some(self.drainer));
-        let running =
-            Mutex::new(Running { writer, drainer, lock: Some(lock), fallback, ..Running::default() });
+        let running = Mutex::new(Running {
+            writer,
+            drainer,
+            lock: Some(lock),
+            fallback,
+            ..Running::default()
+        });
         let store = Store {
             ledger: self.ledger,
             archive: self.archive,
@@ -430,6 +576,7 @@ impl Core {
             ring,
             book,
             notes,
+            forgetter: self.forgetter,
             keeper,
             desk,
             dir,
@@ -439,8 +586,9 @@ impl Core {
         };
         let (keeper, ring) = (Arc::clone(&store.keeper), Arc::clone(&store.ring));
         let notes = Arc::clone(&store.notes);
+        let forgetter = Arc::clone(&store.forgetter);
         let scrub = Scrub::new(notes.database.clone(), Arc::clone(&notes.ledger.progress));
-        let thread = spawn("keeper", move || keeper.run(&ring, &notes, scrub))?;
+        let thread = spawn("keeper", move || keeper.run(&ring, &notes, &forgetter, scrub))?;
         let desk = Arc::clone(&store.desk);
         let publisher = spawn("publisher", move || desk.run())?;
         let mut running = store.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -483,7 +631,7 @@ impl OutboxSink for Notes {
 
     fn append(&self, kind: Kind, tenant: u64, public: Value) -> Result<(), String> {
         let draft = Draft { tenant, public, ..self.stamps.draft(kind) };
-        let job = Job::new(draft, &Body::empty()).map_err(|error| error.to_string())?;
+        let job = Job::new(draft).map_err(|error| error.to_string())?;
         let settled = self.ledger.intake.submit(job).wait();
         settled.map(|_| ()).map_err(|error| error.to_string())
     }
@@ -495,7 +643,19 @@ fn has_change(database: &Path, id: [u8; 16]) -> rusqlite::Result<bool> {
     Ok(found.is_some())
 }
 
-/// Looks after keys, notes and the stored log once a second.
+/// Deletes what is due, replaces keys when it is time, and finishes what could not be finished. Says
+/// whether there was something to delete, and so perhaps more.
+fn look_after_forgetting(forgetter: &Forgetter) -> bool {
+    let (resumed, purged) = (forgetter.resume(), forgetter.purge_due());
+    let rotated = forgetter.rotate_if_due();
+    let more = matches!(purged, Ok(purged) if purged > 0);
+    for error in [resumed.err(), purged.err(), rotated.err()].into_iter().flatten() {
+        tracing::warn!(%error, "something to be forgotten has to wait");
+    }
+    more
+}
+
+/// Looks after keys, notes, forgetting and the stored log once a second.
 #[derive(Default)]
 struct Keeper {
     stopped: Mutex<bool>,
@@ -518,8 +678,8 @@ impl Keeper {
         !*pause.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn run(&self, ring: &BookRing, notes: &Notes, mut scrub: Scrub) {
-        let mut ticks = 0_u32;
+    fn run(&self, ring: &BookRing, notes: &Notes, forgetter: &Forgetter, mut scrub: Scrub) {
+        let (mut ticks, mut more) = (0_u32, false);
         loop {
             if let Err(error) = notes.pump() {
                 tracing::warn!(error, "changes of keys could not be entered into the ledger yet");
@@ -531,6 +691,9 @@ impl Keeper {
                 tracing::warn!(%error, "the stored log could not be read again");
             }
             ticks = ticks.wrapping_add(1);
+            if more || ticks % FORGET_TICKS == 1 {
+                more = look_after_forgetting(forgetter);
+            }
             let kept = if ticks.is_multiple_of(USES_TICKS) { ring.write_uses() } else { Ok(()) };
             if let Err(error) = kept.and_then(|()| ring.refresh()) {
                 tracing::warn!(%error, "the API keys could not be looked after");

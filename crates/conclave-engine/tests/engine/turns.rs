@@ -6,8 +6,8 @@ use conclave_core::{
     Sensitivity, SessionId, TenantId, TurnContext, UserId, Vote,
 };
 use conclave_engine::{
-    AuditFailure, DeliverError, Engine, Memory, Panel, Part, Settings, StoredDecision, Turn,
-    Verifier, explain, replay, view,
+    AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, Part, Settings,
+    StoredDecision, Turn, Verifier, explain, replay, view,
 };
 use conclave_ledger::{Kind, Value};
 use std::sync::Arc;
@@ -61,6 +61,7 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         ledger: ledger.clone(),
         archive: ledger.clone(),
         memory: Arc::new(Memory::new(ledger.clone())),
+        subjects: Arc::new(KeyedSubjects([9; 32])),
         clock: Arc::new(FixedClock),
         entropy: Arc::new(Counting::default()),
         settings: Arc::new(Settings::standard([9; 32])),

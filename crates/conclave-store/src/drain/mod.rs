@@ -10,12 +10,13 @@ mod reader;
 
 use crate::db::{self, Inserter, LogState};
 use crate::error::StoreError;
+use crate::forget::Retention;
 use crate::options::Stamps;
 use crate::replica::Identity;
 use crate::spool::{Intake, Job, Position, Progress, SegmentName, SegmentState};
 use conclave_engine::AppendError;
 use conclave_failpoint as failpoint;
-use conclave_ledger::{Body, Draft, Gap, Kind, Leaf, Value};
+use conclave_ledger::{Draft, Gap, Kind, Leaf, Value};
 use reader::{BatchLimit, SpoolReader};
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,7 @@ pub(crate) struct DrainerParts {
     pub(crate) intake: Arc<Intake>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stamps: Arc<Stamps>,
+    pub(crate) retention: Arc<Retention>,
     pub(crate) identity: Identity,
     /// Segments before this one were left behind by an earlier run.
     pub(crate) first_live_segment: u64,
@@ -179,7 +181,7 @@ impl Drainer {
         failpoint::reach("drain.before_begin");
         let tx = log.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         failpoint::reach("drain.locked");
-        let mut inserter = Inserter::new(&tx, log.state.clone())?;
+        let mut inserter = Inserter::new(&tx, log.state.clone(), &self.parts.retention)?;
         let read = self.reader.read::<DrainError>(segments, limit, |frame| {
             Ok(inserter.insert(frame.id, frame.leaf, frame.body)?)
         })?;
@@ -276,7 +278,7 @@ impl DrainerParts {
     fn append_all(&self, drafts: impl Iterator<Item = Draft>) -> Result<(), AppendError> {
         let mut answers = Vec::new();
         for draft in drafts {
-            let job = Job::new(draft, &Body::empty());
+            let job = Job::new(draft);
             let job = job.map_err(|error| AppendError::Refused(error.to_string()))?;
             answers.push(self.intake.submit(job));
         }
@@ -285,7 +287,7 @@ impl DrainerParts {
 
     fn append_soon(&self, kind: Kind, public: Value) {
         let draft = Draft { public, ..self.stamps.draft(kind) };
-        if let Ok(job) = Job::new(draft, &Body::empty()) {
+        if let Ok(job) = Job::new(draft) {
             self.intake.append_soon(job);
         }
     }

@@ -7,6 +7,7 @@
 use super::*;
 use crate::spool::recover;
 use crate::spool::scan::{Found, Scanner};
+use conclave_ledger::{Body, SealingKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
@@ -154,6 +155,14 @@ impl SegmentSink for SimSink {
     }
 }
 
+struct NobodyErased;
+
+impl LivingKeys for NobodyErased {
+    fn is_alive(&self, _id: KeyId) -> bool {
+        true
+    }
+}
+
 struct Still;
 
 impl Clock for Still {
@@ -171,6 +180,7 @@ fn writer(sim: &Arc<Mutex<Sim>>, dirs: &[PathBuf]) -> Option<Writer> {
         intake: Arc::new(Intake::new(64 << 20)),
         progress: Arc::new(Progress::new(Vec::new(), u64::MAX)),
         stamps: Arc::new(Stamps::default()),
+        keys: Arc::new(NobodyErased),
         identity: IDENTITY,
         seed,
         segment_bytes: SEGMENT_BYTES,
@@ -185,10 +195,13 @@ fn writer(sim: &Arc<Mutex<Sim>>, dirs: &[PathBuf]) -> Option<Writer> {
 /// One batch; returns what was acknowledged of it.
 fn batch(writer: &mut Writer, entries: u64, dice: &mut Dice) -> Vec<Appended> {
     let (ack, answers) = mpsc::channel();
+    let key = Arc::new(SealingKey::new([2; 16], &[5; 32]));
     for _ in 0..entries {
         let mut body = Body::empty();
         body.push("request", [1; 32], vec![b'x'; usize::try_from(dice.below(3_000)).unwrap()]);
-        let mut job = Job::new(Draft::new(Kind::Decision, 7), &body).unwrap();
+        let words = body.lay_out(key.id(), &[4; 24]);
+        let sealing = Sealing { words, key: Arc::clone(&key) };
+        let mut job = Job::sealed(Draft::new(Kind::Decision, 7), &body, sealing).unwrap();
         job.ack = Some(Ack::Thread(ack.clone()));
         writer.add(job);
     }

@@ -5,15 +5,15 @@
 
 use super::disk::{Disk, SegmentSink, uninterrupted, write_all};
 use super::frame::{OVERHEAD_BYTES, Seed, write_frame};
-use super::intake::{Ack, Intake, Job, Settled};
+use super::intake::{Ack, Intake, Job, Sealing, Settled};
 use super::progress::{Position, Progress};
 use super::segment::SegmentName;
 use crate::options::Stamps;
 use crate::replica::Identity;
+use crate::vault::KeyId;
 use conclave_engine::{AppendError, Appended, Clock};
 use conclave_failpoint as failpoint;
-use conclave_ledger::{Body, Draft, EntryId, Gap, Kind, Leaf, Value, leaf_hash};
-use std::borrow::Cow;
+use conclave_ledger::{Draft, EntryId, Gap, Kind, Leaf, Value, leaf_hash};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +37,7 @@ pub(crate) struct WriterParts {
     pub(crate) intake: Arc<Intake>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stamps: Arc<Stamps>,
+    pub(crate) keys: Arc<dyn LivingKeys>,
     pub(crate) identity: Identity,
     pub(crate) seed: Seed,
     pub(crate) segment_bytes: u64,
@@ -79,6 +80,15 @@ pub(crate) struct Writer {
     /// The directory that failed last, and when.
     failed_place: Option<(usize, Instant)>,
 }
+
+/// Knows which keys were deleted: nothing is sealed with one of those.
+pub(crate) trait LivingKeys: Send + Sync {
+    /// Whether a key was not deleted.
+    fn is_alive(&self, id: KeyId) -> bool;
+}
+
+/// What the flag of a clock that went back adds to a leaf at most.
+const CLOCK_FLAG_BYTES: usize = 32;
 
 impl Writer {
     /// Prepares the first segment, so that a full or read-only disk shows before anything is
@@ -139,12 +149,9 @@ impl Writer {
 
     fn add(&mut self, mut job: Job) {
         let (ack, permits) = (job.ack.take(), job.permits as usize);
-        match self.place(&job) {
-            Some(appended) => self.batch.push(Written { ack, appended }),
-            None => {
-                let message = "the entry is larger than a spool segment".to_owned();
-                answer(ack, Err(AppendError::Refused(message)));
-            }
+        match self.place(job) {
+            Ok(appended) => self.batch.push(Written { ack, appended }),
+            Err(refused) => answer(ack, Err(refused)),
         }
         // Counted only now: an earlier part of the batch may have been written out on the way.
         self.permits += permits;
@@ -154,63 +161,69 @@ impl Writer {
         }
     }
 
-    /// Gives an entry its number, time and bytes; `None` if no segment could hold it.
-    fn place(&mut self, job: &Job) -> Option<Appended> {
-        if (job.body.len() + OVERHEAD_BYTES) as u64 > self.parts.segment_bytes {
-            return None;
+    /// Gives an entry its number, time and bytes, unless no segment could hold it or the key of its
+    /// words was deleted.
+    fn place(&mut self, job: Job) -> Result<Appended, AppendError> {
+        let bytes_max = job.leaf_bytes_max + job.words_bytes() + OVERHEAD_BYTES + CLOCK_FLAG_BYTES;
+        if bytes_max as u64 > self.parts.segment_bytes {
+            let message = "the entry is larger than a spool segment".to_owned();
+            return Err(AppendError::Refused(message));
         }
-        // At most: behind other entries, behind the statement of a gap, alone.
+        // At most: behind other entries, behind the statement of a gap, alone. What stands before it is
+        // written out first where both would not fit; only then it gets its number, because that is
+        // another one if the writing fails and a gap is to be stated.
         for _ in 0..2 {
-            let (begin, n, appended) = self.encode_behind_gap(job);
-            let too_large = (self.buffer.len() - begin) as u64 > self.parts.segment_bytes;
-            if !too_large && (begin == 0 || self.fits_segment()) {
-                return Some(appended);
-            }
-            // What stands before it is written out first. It is encoded anew then, because it gets
-            // another number if that fails and a gap is to be stated.
-            self.buffer.truncate(begin);
-            self.parts.next_n = n;
-            if too_large {
-                return None;
+            self.state_gap_once();
+            if self.buffer.is_empty() || self.fits_segment(bytes_max) {
+                break;
             }
             self.commit();
         }
-        Some(self.encode_behind_gap(job).2)
+        self.state_gap_once();
+        self.encode(job)
     }
 
-    /// Encodes an entry, behind the statement of what is missing before it; returns where it begins
-    /// and its number.
-    fn encode_behind_gap(&mut self, job: &Job) -> (usize, u64, Appended) {
+    fn state_gap_once(&mut self) {
         if self.lost.is_some() && !self.gap_stated {
             self.state_gap();
         }
-        let (begin, n) = (self.buffer.len(), self.parts.next_n);
-        (begin, n, self.encode(job))
     }
 
-    /// Whether everything encoded so far fits into the current segment.
-    fn fits_segment(&self) -> bool {
+    /// Whether everything encoded so far, and so many bytes more, fit into the current segment.
+    fn fits_segment(&self, more: usize) -> bool {
         let end = self.current.as_ref().map_or(0, |segment| segment.end);
-        end + self.buffer.len() as u64 <= self.parts.segment_bytes
+        end + (self.buffer.len() + more) as u64 <= self.parts.segment_bytes
     }
 
     /// Appends the frame of an entry to the buffer and gives it its number and time.
-    fn encode(&mut self, job: &Job) -> Appended {
+    fn encode(&mut self, job: Job) -> Result<Appended, AppendError> {
         let parts = &mut self.parts;
         let Identity { replica, epoch } = parts.identity;
         let id = EntryId { replica, epoch, n: parts.next_n };
+        let Job { mut draft, sealing, .. } = job;
+        let (commitments, body) = match sealing {
+            None => (Vec::new(), Vec::new()),
+            Some(Sealing { words, key }) => {
+                // The last moment: a key that was deleted since seals nothing any more.
+                if !parts.keys.is_alive(key.id()) {
+                    let message = "the person's words were erased meanwhile".to_owned();
+                    return Err(AppendError::Refused(message));
+                }
+                let sealed = words.seal(&key, id, draft.tenant);
+                sealed.map_err(|error| AppendError::Refused(error.to_string()))?
+            }
+        };
         parts.next_n += 1;
         let now_ms = parts.clock.now_ms();
-        let mut draft = Cow::Borrowed(&job.draft);
         if now_ms < parts.last_ts_ms {
             parts.progress.note_clock_behind();
-            flag_clock(draft.to_mut(), now_ms);
+            flag_clock(&mut draft, now_ms);
         }
         parts.last_ts_ms = parts.last_ts_ms.max(now_ms);
         let ts_ms = parts.last_ts_ms;
-        let write = |out: &mut Vec<u8>| Leaf::write(out, id, ts_ms, &draft, &job.commitments);
-        let leaf = write_frame(&mut self.buffer, parts.seed, (id, ts_ms), write, &job.body);
-        Appended { id, leaf_hash: leaf_hash(&self.buffer[leaf]) }
+        let write = |out: &mut Vec<u8>| Leaf::write(out, id, ts_ms, &draft, &commitments);
+        let leaf = write_frame(&mut self.buffer, parts.seed, (id, ts_ms), write, &body);
+        Ok(Appended { id, leaf_hash: leaf_hash(&self.buffer[leaf]) })
     }
 
     /// States which entries are missing, as the first entry after them.
@@ -220,8 +233,8 @@ impl Writer {
         let gap = Gap { replica, epoch, from, to, reason: "spool_failed".to_owned() };
         let mut draft = self.parts.stamps.draft(Kind::CoverageGap);
         draft.public = gap.to_public();
-        if let Ok(job) = Job::new(draft, &Body::empty()) {
-            let appended = self.encode(&job);
+        let encoded = Job::new(draft).ok().and_then(|job| self.encode(job).ok());
+        if let Some(appended) = encoded {
             self.batch.push(Written { ack: None, appended });
             self.gap_stated = true;
         }

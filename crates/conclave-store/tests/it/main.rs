@@ -4,6 +4,7 @@
 mod archive;
 mod crash;
 mod disks;
+mod forget;
 mod keys;
 mod lock;
 mod proofs;

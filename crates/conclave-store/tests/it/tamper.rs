@@ -158,7 +158,7 @@ async fn query_tables_that_say_something_else_are_named() {
         (
             "INSERT INTO response_audit_log SELECT 500, zeroblob(16), tenant, subject, session,
           timestamp_ms, outcome, action, safety_score_e4, regeneration_attempts, crisis, scrutiny,
-          model, latency_ms, cost_microusd, NULL, NULL, NULL, 'sent' FROM response_audit_log
+          model, latency_ms, cost_microusd, NULL, NULL, NULL, 'sent', 0, NULL FROM response_audit_log
           WHERE seq = 6",
             24,
         ),

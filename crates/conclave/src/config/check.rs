@@ -1,6 +1,7 @@
 //! What types alone cannot say about a configuration.
 
 use super::{AuditFailure, Config, ModeName};
+use conclave_core::{TenantId, UserId};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -33,6 +34,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     references(config, &mut found);
     seats(config, &mut found);
     anchors(config, &mut found);
+    tenants(config, &mut found);
     warnings(config, &mut found);
     found.0.sort_by_key(|finding| !finding.is_error);
     found.0
@@ -149,6 +151,34 @@ fn anchors(config: &Config, found: &mut Findings) {
         let message = "checkpoints are kept in the data directory only: whoever can rewrite it can \
                        rewrite the log";
         found.warn("ledger.anchor", message);
+    }
+}
+
+/// The longest list of people on hold, because each purge names them.
+const HELD_MAX: usize = 1_000;
+const RETENTION_DAYS_MAX: u64 = 36_500;
+
+fn tenants(config: &Config, found: &mut Findings) {
+    let days = config.storage.retention_days.into();
+    found.range("storage.retention_days", days, 0, RETENTION_DAYS_MAX);
+    for (name, tenant) in &config.tenants {
+        let path = format!("tenants.{name}");
+        if let Err(error) = TenantId::new(name.as_str()) {
+            found.error(&path, error.to_string());
+        }
+        if let Some(days) = tenant.retention_days {
+            found.range(&format!("{path}.retention_days"), days.into(), 0, RETENTION_DAYS_MAX);
+        }
+        let held = &tenant.legal_hold_users;
+        if held.len() > HELD_MAX {
+            let message = format!("names more than {HELD_MAX} people; use legal_hold for all");
+            found.error(format!("{path}.legal_hold_users"), message);
+        }
+        for (at, user) in held.iter().enumerate() {
+            if let Err(error) = UserId::new(user.as_str()) {
+                found.error(format!("{path}.legal_hold_users[{at}]"), error.to_string());
+            }
+        }
     }
 }
 

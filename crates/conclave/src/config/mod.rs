@@ -25,6 +25,10 @@ pub struct Config {
     pub server: Server,
     /// Bounds on what clients can make grow.
     pub limits: Limits,
+    /// How what is recorded is kept.
+    pub storage: Storage,
+    /// What single tenants want otherwise, by name.
+    pub tenants: BTreeMap<String, Tenant>,
     /// Which directives are in force.
     pub directives: Directives,
     /// How replies are deliberated.
@@ -33,8 +37,6 @@ pub struct Config {
     pub detection: Detection,
     /// How requests are treated.
     pub policy: Policy,
-    /// Where entries go when a disk fails, and how much may wait.
-    pub storage: Storage,
     /// Servers that run models.
     pub providers: Vec<Provider>,
     /// Models offered to clients, beside `builtin`.
@@ -97,6 +99,42 @@ impl Default for Server {
             https: false,
         }
     }
+}
+
+/// How what is recorded is kept, and where it goes when a disk fails.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// The key that opens the keys of people, as `env:NAME` or `file:PATH`: 64 hexadecimal digits.
+    /// Without one, `root.key` in the data directory is made and used.
+    pub root_key: Option<SecretRef>,
+    /// Days after which the words of a decision are deleted; 0 keeps them.
+    #[schemars(range(max = 36_500))]
+    pub retention_days: u32,
+    /// A second spool directory, best on another disk, for when the first cannot be written.
+    pub spool_fallback: Option<PathBuf>,
+    /// How many bytes the spool may take while the database does not answer.
+    #[schemars(range(min = 201_326_592_u64, max = 1_099_511_627_776_u64))]
+    pub spool_bytes_max: u64,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self { root_key: None, retention_days: 0, spool_fallback: None, spool_bytes_max: 10 << 30 }
+    }
+}
+
+/// What one tenant wants otherwise.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tenant {
+    /// Days after which the words of a decision are deleted; 0 keeps them.
+    #[schemars(range(max = 36_500))]
+    pub retention_days: Option<u32>,
+    /// Nothing of this tenant is deleted because of its age.
+    pub legal_hold: bool,
+    /// Nothing of these people is deleted because of its age.
+    pub legal_hold_users: Vec<String>,
 }
 
 /// Which directives are in force.
@@ -226,23 +264,6 @@ impl Default for Policy {
             omit_own_fields: false,
             audit_failure: AuditFailure::Hold,
         }
-    }
-}
-
-/// Where entries go when a disk fails, and how much may wait.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Storage {
-    /// A second spool directory, best on another disk, for when the first cannot be written.
-    pub spool_fallback: Option<PathBuf>,
-    /// How many bytes the spool may take while the database does not answer.
-    #[schemars(range(min = 201_326_592_u64, max = 1_099_511_627_776_u64))]
-    pub spool_bytes_max: u64,
-}
-
-impl Default for Storage {
-    fn default() -> Self {
-        Self { spool_fallback: None, spool_bytes_max: 10 << 30 }
     }
 }
 
