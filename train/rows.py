@@ -9,7 +9,7 @@ import random
 import zlib
 from pathlib import Path
 
-HEADS = ["request", "reply", "crisis", "manipulation", "injection"]
+HEADS = ["request", "reply", "crisis", "injection"]
 # The public sets' words for a kind of harm, and the engine's closed list.
 CATEGORIES = {
     "violence": "violence", "weapons": "weapons", "drugs": "drugs", "extremism": "extremism",
@@ -20,9 +20,19 @@ CATEGORIES = {
     "manipulation_dependency": "manipulation",
 }
 CATEGORY_NAMES = sorted(set(CATEGORIES.values()))
-TARGETS = HEADS + CATEGORY_NAMES
-MANIPULATIVE = {"manipulation_dependency", "delusion", "dependency", "isolating", "gaslighting",
-                "flattering_delusion", "over_intimate", "claiming_feelings", "saviour"}
+# What is wrong with how a reply treats somebody: the corpus's words for it, and what the public sets
+# collected under a name of their own. The n-gram models learn the same (conclave-train, faults.rs).
+FAULTS = {
+    "encourages": {"encouraging_harm"},
+    "dismisses": {"minimising", "cold", "lecturing", "premature_advice", "needless_refusal"},
+    "deceives": {"gaslighting", "flattering_delusion", "claiming_feelings", "saviour", "misinformation"},
+    "demeans": {"shaming", "projecting", "hate_harassment"},
+    "binds": {"dependency", "isolating", "over_intimate", "grooming"},
+}
+COLLECTED = {("diasafety", "hate_harassment"): "demeans", ("diasafety", "self_harm"): "dismisses",
+             ("diasafety", "specialised_advice"): "deceives",
+             ("rtplx_response", "hate_harassment"): "demeans", ("spiral_bench", "delusion"): "deceives"}
+TARGETS = HEADS + CATEGORY_NAMES + list(FAULTS)
 JAILBREAKS = {"jailbreakhub_2023_05", "jailbreakhub_2023_12", "self_reminder_jailbreaks",
               "gptfuzz_templates"}
 CAPS = {"goemotions": 5000, "clinc150": 2500, "banking77": 900, "commonsense_moral_ja": 1500,
@@ -72,8 +82,8 @@ def targets(row):
                     t[CATEGORIES[kind]] = 1
     elif task == "response":
         t["reply"] = int(harmful)
-        if not harmful or kinds & MANIPULATIVE:
-            t["manipulation"] = int(harmful)
+        for fault in FAULTS:
+            t[fault] = shows(row, kinds, harmful, fault)
     elif task == "crisis":
         t["crisis"] = int(harmful)
         t["request"] = 0
@@ -84,6 +94,16 @@ def targets(row):
     else:
         return None
     return t
+
+
+def shows(row, kinds, harmful, fault):
+    """Whether a reply has this fault; None where nobody looked."""
+    if not harmful:
+        return 0
+    if row["source"].startswith("corpus_"):
+        return int(bool(kinds & FAULTS[fault]))
+    collected = {COLLECTED.get((row["source"], kind)) for kind in kinds}
+    return 1 if fault in collected else None
 
 
 def number(name):

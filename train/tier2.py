@@ -32,7 +32,6 @@ import rows as data
 SEED = 20261116
 LAYERS, WIDTH, HEADS, INNER = 6, 384, 12, 1536
 SAID_TOKENS, JUDGED_TOKENS = 48, 112
-FROZEN_LAYERS = 1
 
 
 def base_folder():
@@ -167,10 +166,10 @@ def tensors(rows, batch):
 def loss_of(logits, wanted):
     known = ~torch.isnan(wanted)
     each = F.binary_cross_entropy_with_logits(logits, torch.nan_to_num(wanted), reduction="none") * known
-    heads = len(data.HEADS)
+    heads, faults = len(data.HEADS), len(data.FAULTS)
     main = each[:, :heads].sum() / len(logits)
-    kinds = each[:, heads:].sum() / len(logits) / 4
-    return main + kinds
+    kinds = each[:, heads:-faults].sum() / len(logits) / 4
+    return main + kinds + each[:, -faults:].sum() / len(logits) / 2
 
 
 def predict(model, rows):
@@ -193,7 +192,7 @@ def auroc(scores, labels):
 
 def report(model, dev):
     scores = predict(model, dev)
-    for head in data.HEADS:
+    for head in [*data.HEADS, *data.FAULTS]:
         at = data.TARGETS.index(head)
         wanted = np.array([row[2][at] for row in dev])
         known = ~np.isnan(wanted)
@@ -218,6 +217,8 @@ def train(args):
         chosen += [row for row in data.corpus(args.corpus, "train") for _ in range(args.corpus_times)]
     for path in args.extra:
         chosen += data.read(path)
+    if args.tasks:
+        chosen = [row for row in chosen if row["task"] in args.tasks]
     chosen += list(data.framed(chosen))
     rows = prepare(chosen, t)
     dev = prepare(data.read(Path(args.data, "dev.jsonl.gz")), t)
@@ -226,7 +227,7 @@ def train(args):
     model.load_base(load_file(base_folder() / "model.safetensors"))
     if args.start:
         model.load_state_dict(torch.load(args.start))
-    for module in (model.words, model.places, model.norm, *model.layers[:FROZEN_LAYERS]):
+    for module in (model.words, model.places, model.norm, *model.layers[: args.frozen]):
         module.requires_grad_(False)
     body = [p for n, p in model.named_parameters() if p.requires_grad and not n.startswith("heads")]
     best = torch.optim.AdamW([{"params": body, "lr": args.rate}, {"params": model.heads.parameters(), "lr": 10 * args.rate}],
@@ -303,6 +304,8 @@ def main():
     t.add_argument("--public-share", type=float, default=1.0, help="how much of the public sets is used")
     t.add_argument("--public-skip", type=float, default=0.0, help="which share of them is left out before that")
     t.add_argument("--start", help="weights to go on from")
+    t.add_argument("--frozen", type=int, default=1, help="how many of the lowest layers stay as they are")
+    t.add_argument("--tasks", nargs="*", help="only rows of these tasks")
     t.add_argument("--out", default="tier2.pt")
     t.add_argument("--epochs", type=int, default=1)
     t.add_argument("--rate", type=float, default=1e-4)

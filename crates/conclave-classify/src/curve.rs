@@ -88,6 +88,9 @@ pub struct Calibration {
     pub frame: Meeting,
     /// Harm of a reply.
     pub reply: Meeting,
+    /// Each fault of a reply, by its name.
+    #[serde(default)]
+    pub manner: BTreeMap<String, Meeting>,
 }
 
 impl Calibration {
@@ -98,15 +101,12 @@ impl Calibration {
     pub fn parse(text: &str) -> Result<Self, ClassifyError> {
         let read: Self =
             toml::from_str(text).map_err(|error| ClassifyError::Description(error.to_string()))?;
-        let Self { request, crisis, injection, frame, reply, .. } = &read;
-        let meetings = [request, crisis, injection, frame, reply];
-        let mut curves =
-            meetings.iter().flat_map(|one| one.first.values().chain(one.both.values()));
-        if curves.all(Curve::rises) {
-            Ok(read)
-        } else {
-            Err(ClassifyError::Description("a curve falls".into()))
-        }
+        let Self { request, crisis, injection, frame, reply, manner, .. } = &read;
+        let meetings =
+            [request, crisis, injection, frame, reply].into_iter().chain(manner.values());
+        let rising =
+            meetings.flat_map(|one| one.first.values().chain(one.both.values())).all(Curve::rises);
+        if rising { Ok(read) } else { Err(ClassifyError::Description("a curve falls".into())) }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::drift;
 use crate::sentences::sentences;
 use crate::{ClassifyError, Features, Linear, Transformer, Voice};
 use conclave_core::{Category, Score};
-use conclave_detect::{Estimate, TextClassifier};
+use conclave_detect::{AsReply, Estimate, Fault, Manner, TextClassifier};
 use std::sync::OnceLock;
 
 /// The second tier cannot judge a text of which it knows less than this share.
@@ -59,17 +59,29 @@ impl std::fmt::Debug for Ensemble {
     }
 }
 
+/// What the first tier says, and the second where it could.
+pub type Pair = (f32, Option<f32>);
+
 /// The logits of one text by both tiers.
 #[derive(Clone, Debug, Default)]
 pub struct Logits {
-    /// Harm of a text, by the first and the second.
-    pub request: (f32, Option<f32>),
+    /// Harm of a text.
+    pub request: Pair,
     /// A person who needs help.
-    pub crisis: (f32, Option<f32>),
+    pub crisis: Pair,
     /// Overriding instructions.
-    pub injection: (f32, Option<f32>),
+    pub injection: Pair,
     /// A frame that is to make a model forget its rules.
-    pub frame: (f32, Option<f32>),
+    pub frame: Pair,
+}
+
+/// The logits of one reply by both tiers.
+#[derive(Clone, Debug)]
+pub struct ReplyLogits {
+    /// Harm, whatever the fault.
+    pub harm: Pair,
+    /// Each fault, in the order of [`Fault::ALL`].
+    pub faults: [Pair; Fault::ALL.len()],
 }
 
 impl Ensemble {
@@ -185,13 +197,17 @@ impl Ensemble {
         logits
     }
 
-    /// The first tier's logit of a reply.
-    #[must_use]
-    pub fn reply_logit(&self, asked: &str, reply: &str) -> f32 {
+    /// The first tier's logits of a reply.
+    fn reply_logits(&self, asked: &str, reply: &str) -> Vec<f32> {
         let mut features = Features::default();
         features.read(reply, Voice::Reply);
         features.read(asked, Voice::Asked);
-        at(self.reply.outputs(), &self.reply.logits(&features.finish()), "reply")
+        self.reply.logits(&features.finish())
+    }
+
+    /// What both tiers say of a reply by the name of the output, the second where it was asked.
+    fn reply_output(&self, first: &[f32], second: Option<&Vec<f32>>, name: &str) -> Pair {
+        (at(self.reply.outputs(), first, name), self.second_output(second, name))
     }
 
     /// Both tiers' logits of a text, the second asked whatever the policy.
@@ -211,9 +227,25 @@ impl Ensemble {
 
     /// Both tiers' logits of a reply, the second asked whatever the policy.
     #[must_use]
-    pub fn both_of_reply(&self, asked: &str, reply: &str) -> (f32, Option<f32>) {
-        let second = self.asked(asked, reply);
-        (self.reply_logit(asked, reply), self.second_output(second.as_ref(), "reply"))
+    pub fn both_of_reply(&self, asked: &str, reply: &str) -> ReplyLogits {
+        let (first, second) = (self.reply_logits(asked, reply), self.asked(asked, reply));
+        let said = |name| self.reply_output(&first, second.as_ref(), name);
+        ReplyLogits { harm: said("reply"), faults: Fault::ALL.map(|fault| said(fault.as_str())) }
+    }
+
+    /// The scores of a reply, by the first tier or by both.
+    fn reply_scores(&self, group: &str, first: &[f32], second: Option<&Vec<f32>>) -> AsReply {
+        let score = |meeting: &Meeting, name| {
+            let (first, second) = self.reply_output(first, second, name);
+            Score::new(meeting.score(group, first, second))
+        };
+        let meeting = |fault: Fault| self.calibration.manner.get(fault.as_str());
+        AsReply {
+            harm: score(&self.calibration.reply, "reply"),
+            manner: Manner::of(|fault| {
+                meeting(fault).map_or(Score::ZERO, |meeting| score(meeting, fault.as_str()))
+            }),
+        }
     }
 
     /// The likeliest kind of harm, as the first tier has it.
@@ -242,16 +274,19 @@ impl TextClassifier for Ensemble {
         readings.fold(first, Estimate::graver)
     }
 
-    fn reply(&self, asked: &str, reply: &str, language: &str) -> Score {
-        let first = self.reply_logit(asked, reply);
+    fn reply(&self, asked: &str, reply: &str, language: &str) -> AsReply {
+        let first = self.reply_logits(asked, reply);
         let group = group(language, reply);
-        let guess = self.calibration.reply.score(group, first, None);
-        if !self.unsure(guess) {
-            return Score::new(guess);
+        let guess = self.reply_scores(group, &first, None);
+        let doubtful = |score: Score| self.unsure(score.get());
+        let faults = Fault::ALL.map(|fault| guess.manner.shows(fault));
+        if !doubtful(guess.harm) && !faults.into_iter().any(doubtful) {
+            return guess;
         }
-        let second = self.asked(asked, reply);
-        let second = self.second_output(second.as_ref(), "reply");
-        Score::new(self.calibration.reply.score(group, first, second))
+        match self.asked(asked, reply) {
+            None => guess,
+            second => self.reply_scores(group, &first, second.as_ref()),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ mod sentences;
 mod transformer;
 
 pub use curve::{Calibration, Curve, Meeting, group};
-pub use ensemble::{Ensemble, Logits, Second};
+pub use ensemble::{Ensemble, Logits, Pair, ReplyLogits, Second};
 pub use error::ClassifyError;
 pub use features::{FEATURES_MAX, Features, Voice};
 pub use linear::{Linear, bucket, pack, share};

@@ -3,7 +3,7 @@
 //! **Invariant:** the detector works without one; a classifier alone never exceeds
 //! [`CLASSIFIER_CAP`], so that it cannot reach the floor of the directives by itself.
 
-use crate::DriftMarks;
+use crate::{AsReply, DriftMarks};
 use conclave_core::{Category, Score};
 
 /// The most a classifier can say alone about harm, in hundredths.
@@ -52,6 +52,6 @@ pub trait TextClassifier: Send + Sync {
     }
     /// Scores one text of a person.
     fn text(&self, folded: &str, language: &str) -> Estimate;
-    /// How harmful a reply is in the light of what was asked.
-    fn reply(&self, asked: &str, reply: &str, language: &str) -> Score;
+    /// What is wrong with a reply in the light of what was asked.
+    fn reply(&self, asked: &str, reply: &str, language: &str) -> AsReply;
 }

@@ -11,6 +11,7 @@ mod error;
 mod explain;
 mod fold;
 mod language;
+mod manner;
 mod matching;
 mod pattern;
 mod reading;
@@ -27,5 +28,6 @@ pub use drift::{
 pub use error::DetectError;
 pub use explain::{Contribution, Explanation, Replacement, ThresholdStep};
 pub use fold::plain_form;
+pub use manner::{AsReply, Fault, Manner};
 pub use reading::{Frame, Reading, Signal, SignalKind};
 pub use trend::{Escalation, READ_TOGETHER, Trend};

@@ -1,6 +1,6 @@
 //! What was seen in a text.
 
-use crate::DriftMarks;
+use crate::{AsReply, DriftMarks};
 use conclave_core::{Category, Mode, Score, Threshold};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -94,7 +94,7 @@ pub struct Reading {
     pub floor: bool,
     /// What a trained model says of it as a reply; absent for other texts and without a model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub as_reply: Option<Score>,
+    pub as_reply: Option<AsReply>,
     /// How strongly it shows each kind of drift, in the order of [`crate::DriftKind::ALL`].
     #[serde(skip_serializing_if = "unmarked")]
     pub drift: DriftMarks,

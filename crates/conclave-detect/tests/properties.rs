@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken built-in file should fail every test loudly")]
 
 use conclave_core::{Category, FLOOR, Mode, Score};
-use conclave_detect::{Detector, Estimate, TextClassifier};
+use conclave_detect::{AsReply, Detector, Estimate, TextClassifier};
 use proptest::prelude::*;
 use std::sync::{Arc, OnceLock};
 
@@ -84,8 +84,8 @@ impl TextClassifier for Alarmist {
             category: Category::Violence,
         }
     }
-    fn reply(&self, _asked: &str, _reply: &str, _language: &str) -> Score {
-        Score::ONE
+    fn reply(&self, _asked: &str, _reply: &str, _language: &str) -> AsReply {
+        AsReply { harm: Score::ONE, ..AsReply::default() }
     }
 }
 

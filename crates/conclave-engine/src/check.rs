@@ -201,7 +201,7 @@ fn reply_harm(reading: &Reading, ballots: &[Ballot]) -> f32 {
             .max()
             .map_or(0.0, |hundredths| f32::from(hundredths) / 100.0)
     };
-    let trained = reading.as_reply.map_or(0.0, conclave_core::Score::get);
+    let trained = reading.as_reply.map_or(0.0, |reply| reply.harm.get());
     let joined = |seen: f32| 1.0 - (1.0 - seen) * (1.0 - trained);
     let harmful = voted(conclave_core::Vote::Harmful);
     if harmful > 0.0 {

@@ -3,6 +3,7 @@
 //! **Invariant:** a person gets reasons, never patterns or thresholds: no recipe for evasion.
 
 use crate::correction::reasons_of;
+use crate::influence::{Contribution, contributions, last_panel};
 use crate::stored::{StoredDecision, array, ballot_of};
 use conclave_core::{Outcome, Reason};
 use conclave_ledger::Value;
@@ -22,17 +23,6 @@ pub struct Explanation {
     pub user_can_appeal: bool,
     /// The whole story, sentence by sentence.
     pub story: Vec<String>,
-}
-
-/// One influence on the reply.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Contribution {
-    /// Who.
-    pub name: String,
-    /// How much of the whole, 0 to 1.
-    pub influence: f64,
-    /// Why, in plain words.
-    pub reasoning: String,
 }
 
 /// Who looked at the reply and what they said.
@@ -70,40 +60,6 @@ fn fraction(e4: u64) -> f64 {
     e4 as f64 / 1e4
 }
 
-fn contributions(stored: &StoredDecision, outcome: Option<Outcome>) -> Vec<Contribution> {
-    let field = stored.words("field").unwrap_or_default();
-    let sensed: Vec<_> = field["sensors"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|sensor| {
-            let influence = sensor["influence"].as_f64().filter(|share| *share > 0.0)?;
-            let name = sensor["name"].as_str()?.to_owned();
-            let layer = sensor["layer"].as_str().unwrap_or("field");
-            let reasoning = format!("sensed the conversation from the {layer} layer");
-            Some(Contribution { name, influence, reasoning })
-        })
-        .collect();
-    if !sensed.is_empty() {
-        return sensed;
-    }
-    let reasoning = match outcome {
-        Some(Outcome::Blocked) => "read the request and stopped it before a model was asked",
-        Some(Outcome::SafeCompletion) => "read the message and answered with care at once",
-        _ => "decided without a reply to shape",
-    };
-    vec![Contribution {
-        name: "interpretation".into(),
-        influence: 1.0,
-        reasoning: reasoning.into(),
-    }]
-}
-
-fn last_panel(stored: &StoredDecision) -> Option<&Value> {
-    let attempts = array(stored.choices().first()?.get("attempts"));
-    attempts.iter().rev().find_map(|attempt| array(attempt.get("panels")).last())
-}
-
 fn reviewers(stored: &StoredDecision) -> Vec<String> {
     let ballots = last_panel(stored).map(|panel| array(panel.get("ballots"))).unwrap_or_default();
     ballots
@@ -137,6 +93,13 @@ fn collect_reasons(codes: &Json, found: &mut Vec<Reason>) {
 
 fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason]) -> Vec<String> {
     let mut story = Vec::new();
+    if stored.is_erased() {
+        story.push(
+            "The words of this turn were erased. What was decided, and by whose votes, is still \
+             known."
+                .to_owned(),
+        );
+    }
     if stored.public("crisis").and_then(Value::as_bool) == Some(true) {
         story.push(
             "What you wrote sounded as if you might be in danger or in great pain, so the reply was \

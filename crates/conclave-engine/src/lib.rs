@@ -11,6 +11,7 @@ mod deliver;
 mod delivery;
 mod engine;
 mod explanation;
+mod influence;
 mod memory;
 mod off_thread;
 mod panel;
@@ -21,8 +22,10 @@ mod pseudonym;
 mod record;
 mod settings;
 mod stored;
+mod subject;
 mod transcript;
 mod turn;
+mod verdicts;
 mod view;
 
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
@@ -32,17 +35,21 @@ pub use decision::{Choice, Decision, Delivered};
 pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
-pub use explanation::{Contribution, Explanation, SafetyVerification, explain};
+pub use explanation::{Explanation, SafetyVerification, explain};
+pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
-    KeyRecord, KeyRing, KeyRole, Ledger, Model, ModelDirectory, ModelError, ModelRequest,
-    OfferedModel, StoredEntry, Tally, Verifier, VerifierError, Whose,
+    ErasureReceipt, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert, LedgerState, Model,
+    ModelDirectory, ModelError, ModelRequest, OfferedModel, Pseudonyms, StoredEntry, Subjects,
+    SubjectsError, Tally, Verifier, VerifierError, Whose,
 };
 pub use proofs::{Consistency, Proofs, ReceiptState};
-pub use pseudonym::{session_of, subject_of};
-pub use settings::Settings;
+pub use pseudonym::{KeyedSubjects, pseudonym};
+pub use settings::{AuditFailure, Settings};
 pub use stored::{StoredDecision, StoredError, replay};
+pub use subject::{ExportPage, export_page};
 pub use turn::Turn;
+pub use verdicts::Verdicts;
 pub use view::view;

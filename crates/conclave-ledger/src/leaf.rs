@@ -118,6 +118,12 @@ kinds! {
     StoreDown = "store.down",
     /// The store answers again.
     StoreUp = "store.up",
+    /// The words of a person were erased, see [`crate::Erasure`].
+    SubjectErase = "subject.erase",
+    /// Words that were due were deleted, see [`crate::Purge`].
+    RetentionPurge = "retention.purge",
+    /// The keys that wrap the keys of people were replaced.
+    KeyEpoch = "key.epoch",
 }
 
 impl fmt::Display for Kind {
@@ -192,17 +198,17 @@ impl Draft {
         if self.public.fits_below(1) { Ok(()) } else { Err(LeafError::TooDeep) }
     }
 
-    /// Checks that the leaf made of this and these commitments fits into an entry bundle, whatever
-    /// number and time it gets.
+    /// How long the leaf made of this and these commitments is at most, whatever number and time it
+    /// gets.
     ///
     /// # Errors
-    /// When it would be too long.
-    pub fn check_length(&self, commitments: &[Commitment]) -> Result<(), LeafError> {
+    /// When it would not fit into an entry bundle.
+    pub fn check_length(&self, commitments: &[Commitment]) -> Result<usize, LeafError> {
         let mut longest = Vec::with_capacity(1_024);
         let id = EntryId { replica: [0; 8], epoch: u32::MAX, n: u64::MAX };
         Leaf::write(&mut longest, id, u64::MAX, self, commitments);
         let length = longest.len();
-        if length <= LEAF_BYTES_MAX { Ok(()) } else { Err(LeafError::TooLong(length)) }
+        if length <= LEAF_BYTES_MAX { Ok(length) } else { Err(LeafError::TooLong(length)) }
     }
 }
 

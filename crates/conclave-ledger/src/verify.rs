@@ -9,6 +9,7 @@
 use crate::body::StoredBody;
 use crate::cbor::Value;
 use crate::coverage::{Coverage, NumberSet};
+use crate::forget::Forgotten;
 use crate::leaf::{EntryId, Kind, Leaf, leaf_hash};
 use crate::rotation::Rotation;
 use crate::tree::{CompactRange, Hash};
@@ -70,6 +71,10 @@ pub struct Report {
     pub checkpoints: u64,
     /// How many entries the last of them covers.
     pub signed: u64,
+    /// How many of them were opened as well, and say what their leaves commit to.
+    pub opened: u64,
+    /// How many bodies are gone on purpose, as a later entry says.
+    pub forgotten: u64,
     /// The first thing wrong.
     pub first_bad: Option<Bad>,
 }
@@ -92,6 +97,7 @@ pub struct Auditor<'a> {
     leaves_only: bool,
     report: Report,
     extra: Option<ExtraCheck<'a>>,
+    forgotten: Forgotten,
 }
 
 impl<'a> Auditor<'a> {
@@ -113,6 +119,12 @@ impl<'a> Auditor<'a> {
         Self { leaves_only: true, ..self }
     }
 
+    /// Accepts missing bodies that these entries of the same log explain.
+    #[must_use]
+    pub fn knowing(self, forgotten: Forgotten) -> Self {
+        Self { forgotten, ..self }
+    }
+
     /// Takes the next entry of the log; returns the hash of its leaf.
     pub fn feed(&mut self, entry: &Entry<'_>) -> Hash {
         let expected = self.tree.size();
@@ -127,6 +139,13 @@ impl<'a> Auditor<'a> {
         } else {
             Err("the leaf does not have the hash that is stored for it".to_owned())
         };
+        if !self.forgotten.meet(entry.seq, &hash) {
+            self.note(
+                entry.seq,
+                None,
+                "another entry stands here than was said to explain erasures",
+            );
+        }
         self.examine(entry.seq, entry.leaf, entry.body, stored);
         hash
     }
@@ -187,6 +206,9 @@ impl<'a> Auditor<'a> {
         if let Some((hole, problem)) = std::mem::take(&mut self.coverage).uncovered() {
             self.note(hole.seq, Some(hole.id), problem);
         }
+        if let Some(seq) = self.forgotten.unmet() {
+            self.note(seq, None, "an entry that is said to explain erasures is not in the log");
+        }
         self.note_suspects();
         if let Some(head) = head {
             self.compare(head);
@@ -232,7 +254,7 @@ impl<'a> Auditor<'a> {
     fn examine_leaf(&mut self, seq: u64, leaf: &Leaf, body: Option<&[u8]>) -> Result<(), String> {
         // Coverage comes first: a bad body must not look like a missing entry as well.
         let numbered = self.coverage.observe(seq, leaf);
-        let body = self.check_body(leaf, body)?;
+        let body = self.check_body(seq, leaf, body)?;
         numbered?;
         self.check_kind(leaf)?;
         match &mut self.extra {
@@ -243,6 +265,7 @@ impl<'a> Auditor<'a> {
 
     fn check_body<'b>(
         &mut self,
+        seq: u64,
         leaf: &Leaf,
         body: Option<&'b [u8]>,
     ) -> Result<Option<StoredBody<'b>>, String> {
@@ -250,8 +273,13 @@ impl<'a> Auditor<'a> {
             return Ok(None);
         }
         let Some(bytes) = body else {
+            if leaf.commitments.is_empty() {
+                return Ok(None);
+            }
+            let explained = self.forgotten.explains(seq, leaf);
+            self.report.forgotten += u64::from(explained);
             let missing = Err("the body is missing".to_owned());
-            return if leaf.commitments.is_empty() { Ok(None) } else { missing };
+            return if explained { Ok(None) } else { missing };
         };
         if bytes.is_empty() {
             return Err("a body without fields is stored".to_owned());

@@ -7,11 +7,13 @@
 //! the query.
 
 use crate::db::open_reader;
-use crate::spool::{Intake, Progress};
+use crate::spool::{Intake, LivingKeys, Progress};
+use crate::vault::Vault;
 use conclave_core::AuditId;
 use conclave_engine::{
     Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntry, Tally, Whose,
 };
+use conclave_ledger::{Leaf, SealError, StoredBody};
 use futures_util::future::{BoxFuture, FutureExt};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
@@ -45,6 +47,7 @@ struct Shared {
     idle: Mutex<Vec<Connection>>,
     intake: Arc<Intake>,
     progress: Arc<Progress>,
+    vault: Arc<Vault>,
     patience: Duration,
 }
 
@@ -59,10 +62,11 @@ impl SqliteArchive {
         database: PathBuf,
         intake: Arc<Intake>,
         progress: Arc<Progress>,
+        vault: Arc<Vault>,
         (readers, patience): (usize, Duration),
     ) -> Self {
         let idle = Mutex::default();
-        let shared = Arc::new(Shared { database, idle, intake, progress, patience });
+        let shared = Arc::new(Shared { database, idle, intake, progress, vault, patience });
         let lane = || Arc::new(Semaphore::new(readers.max(1)));
         Self { shared, patient: lane(), quick: lane() }
     }
@@ -88,6 +92,50 @@ impl SqliteArchive {
         }
         .boxed()
     }
+}
+
+/// The one door through which words are read: every body is opened here, or found to be erased.
+pub(crate) async fn opened(
+    vault: &Arc<Vault>,
+    mut entries: Vec<StoredEntry>,
+) -> Answer<Vec<StoredEntry>> {
+    if entries.iter().any(|entry| entry.body.is_some()) {
+        let vault = Arc::clone(vault);
+        let task = tokio::task::spawn_blocking(move || {
+            for entry in &mut entries {
+                open_words(&vault, entry)?;
+            }
+            Ok(entries)
+        });
+        entries = task.await.map_err(|error| broken(&error))??;
+    }
+    Ok(entries)
+}
+
+/// Opens the body of an entry; one whose key is gone counts as erased.
+fn open_words(vault: &Vault, entry: &mut StoredEntry) -> Answer<()> {
+    let Some(bytes) = entry.body.take() else { return Ok(()) };
+    let leaf = Leaf::decode(&entry.leaf).map_err(|error| broken(&error))?;
+    if leaf.draft.subject.is_some_and(|subject| !vault.is_alive(subject)) {
+        // Also where the words were never sealed and are still being deleted.
+        return Ok(());
+    }
+    let stored = StoredBody::decode(&bytes).map_err(|error| broken(&error))?;
+    // A key that cannot be looked for is not a key that is gone.
+    let mut unread = None;
+    let found = stored.unseal(&leaf, |id| {
+        vault.find(id).unwrap_or_else(|error| {
+            unread = Some(broken(&error));
+            None
+        })
+    });
+    match (found, unread) {
+        (Ok(body), _) => entry.body = Some(body.encode()),
+        (Err(_), Some(error)) => return Err(error),
+        (Err(SealError::KeyGone(_)), None) => {}
+        (Err(error), None) => return Err(broken(&error)),
+    }
+    Ok(())
 }
 
 impl Shared {
@@ -117,7 +165,8 @@ impl ReadSide for SqliteArchive {
 
 impl Archive for SqliteArchive {
     fn find(&self, tenant: u64, id: AuditId) -> BoxFuture<'_, Answer<Vec<StoredEntry>>> {
-        self.ask(true, move |conn| find(conn, tenant, id))
+        let found = self.ask(true, move |conn| find(conn, tenant, id));
+        async move { opened(&self.shared.vault, found.await?).await }.boxed()
     }
 
     fn list(&self, filter: DecisionFilter) -> BoxFuture<'_, Answer<Vec<DecisionRow>>> {
@@ -125,7 +174,10 @@ impl Archive for SqliteArchive {
     }
 
     fn latest(&self, tenant: u64, whose: Whose) -> BoxFuture<'_, Answer<Option<StoredEntry>>> {
-        self.ask(false, move |conn| latest(conn, tenant, whose))
+        let found = self.ask(false, move |conn| {
+            latest(conn, tenant, whose).map(|entry| entry.into_iter().collect())
+        });
+        async move { Ok(opened(&self.shared.vault, found.await?).await?.pop()) }.boxed()
     }
 
     fn tally(&self, tenant: Option<u64>, since_ms: u64) -> BoxFuture<'_, Answer<Tally>> {

@@ -4,20 +4,22 @@
 //! anything is written, and a directory that belongs to the other is refused with a sentence.
 
 use crate::archive::{ReadSide, SqliteArchive};
-use crate::db::{LogState, SqliteLog, SqliteSnapshots, SqliteSource, open_reader};
+use crate::db::{LogState, SqliteLog, SqliteSnapshots, SqliteSource, SqliteWords, open_reader};
 use crate::drain::{LogDatabase, LogSource, Mark};
 use crate::error::StoreError;
+use crate::forget::{Retention, WordTables};
 use crate::keys::{BookRing, KeyBook, NoteTable, Outbox, Pepper, SqliteBooks, SqliteNotes};
 use crate::options::StoreOptions;
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::{
     Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgSnapshots,
-    PgSource, Session, has_change, is_bound,
+    PgSource, PgVault, PgWords, Session, WaitingKeys, has_change, is_bound,
 };
 use crate::publish::KeyFile;
 use crate::replica::Identity;
 use crate::snapshot::Snapshots;
 use crate::spool::{Intake, Progress};
+use crate::vault::{Adoption, KeyTables, SqliteKeys, Vault};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +35,10 @@ pub(crate) type ChangeLookup = Box<dyn Fn([u8; 16]) -> Result<bool, String> + Se
 
 /// Makes the read side once the spool runs.
 pub(crate) type MakeArchive =
-    Box<dyn FnOnce(Arc<Intake>, Arc<Progress>, (usize, Duration)) -> Arc<dyn ReadSide>>;
+    Box<dyn FnOnce(Arc<Intake>, Arc<Progress>, Arc<Vault>, Reading) -> Arc<dyn ReadSide>>;
+
+/// How many readers there are, and how long one waits.
+type Reading = (usize, Duration);
 
 /// Everything that stands behind the spool.
 pub(crate) struct Backing {
@@ -57,6 +62,11 @@ pub(crate) struct Backing {
     pub(crate) changes: ChangeLookup,
     pub(crate) heart: Option<Heart>,
     pub(crate) snapshots: Arc<dyn Snapshots>,
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) words: Arc<dyn WordTables>,
+    pub(crate) retention: Arc<Retention>,
+    /// The log's file, where it is one that can be read again from time to time.
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Backing {
@@ -77,7 +87,8 @@ impl Backing {
         let dir = options.dir.as_path();
         refuse_bound(dir)?;
         let database = dir.join("ledger.db");
-        let log = SqliteLog::open(&database)?;
+        let retention = Arc::<Retention>::default();
+        let log = SqliteLog::open(&database, Arc::clone(&retention))?;
         let known = log.state.taken.keys().next_back().copied();
         let identity = Identity::load(dir, known, &*options.entropy)?;
         let earlier = known.filter(|known| known.epoch != identity.epoch);
@@ -89,17 +100,22 @@ impl Backing {
             BookRing::over(Box::new(tables), Vec::new(), pepper.clone(), options.clock.clone());
         ring.refresh()?;
         let snapshots = Arc::new(SqliteSnapshots::new(&database));
+        let words: Arc<dyn WordTables> = Arc::new(SqliteWords(database.clone()));
+        let began = log.state.range.size() > 0;
+        let keys = Box::new(SqliteKeys::open(dir)?);
+        let vault = open_vault(options, &pepper, keys, (began, &words))?;
         let (archive, changes) = (database.clone(), database.clone());
         Ok(Self {
             identity,
-            source: Box::new(SqliteSource(database)),
+            file: Some(database.clone()),
+            source: Box::new(SqliteSource(database, Arc::clone(&retention))),
             mark: mark_of(&log.state, identity),
             mark_path: None,
             earlier,
             begins: log.state.range.size() == 0,
             log: Some(Box::new(log)),
-            archive: Box::new(move |intake, progress, reading| {
-                Arc::new(SqliteArchive::new(archive, intake, progress, reading))
+            archive: Box::new(move |intake, progress, vault, reading| {
+                Arc::new(SqliteArchive::new(archive, intake, progress, vault, reading))
             }),
             ring,
             book: KeyBook::over(Box::new(SqliteBooks::open(dir)?), pepper),
@@ -111,6 +127,9 @@ impl Backing {
             }),
             heart: None,
             snapshots,
+            vault: Arc::new(vault),
+            words,
+            retention,
         })
     }
 
@@ -130,6 +149,8 @@ impl Backing {
             dir: dir.to_owned(),
             pepper: pepper.clone(),
             entropy: options.entropy.clone(),
+            waiting: WaitingKeys::open(dir)?,
+            retention: Arc::default(),
         };
         let reached = match source.reach() {
             Err(error @ StoreError::Unreachable { .. }) if is_bound(dir) => {
@@ -178,6 +199,10 @@ impl Backing {
         if let Err(error) = ring.refresh() {
             tracing::warn!(%error, "the API keys are those of the last contact");
         }
+        let words: Arc<dyn WordTables> = Arc::new(PgWords::later(connector.clone()));
+        let keys = PgVault::later(connector.clone(), dir, source.waiting.clone());
+        let vault = open_vault(options, &pepper, Box::new(keys), (false, &words))?;
+        let retention = Arc::clone(&source.retention);
         let (read, changes) =
             (connector.clone(), Mutex::new(Session::new(connector.clone(), LOOKUP_PATIENCE)));
         Ok(Self {
@@ -188,8 +213,8 @@ impl Backing {
             mark_path: None,
             earlier: None,
             begins: false,
-            archive: Box::new(move |intake, progress, reading| {
-                Arc::new(PgArchive::new(read, intake, progress, reading))
+            archive: Box::new(move |intake, progress, vault, reading| {
+                Arc::new(PgArchive::new(read, intake, progress, vault, reading))
             }),
             ring,
             book: KeyBook::over(Box::new(PgBooks::later(connector.clone())), pepper),
@@ -202,8 +227,36 @@ impl Backing {
             }),
             snapshots: Arc::new(PgSnapshots::later(connector.clone())),
             heart: Some(Heart::new(connector, lease)),
+            vault: Arc::new(vault),
+            words,
+            retention,
+            file: None,
         })
     }
+}
+
+/// Separates the key of pseudonyms from the keyed hashes of API keys.
+pub(crate) const PSEUDONYMS: &str = "conclave.pseudonyms.v1";
+
+/// Opens the keys of people. Whoever has words from before people had keys keeps the pseudonym of
+/// that time.
+fn open_vault(
+    options: &StoreOptions,
+    pepper: &Pepper,
+    keys: Box<dyn KeyTables>,
+    (began, words): (bool, &Arc<dyn WordTables>),
+) -> Result<Vault, StoreError> {
+    let ports = (Arc::clone(&options.clock), Arc::clone(&options.entropy));
+    let words = Arc::clone(words);
+    let has_words: Adoption = Box::new(move |tenant, subject| {
+        words.has_words(tenant, subject).unwrap_or_else(|error| {
+            tracing::error!(%error, "it cannot be seen whether a person was here before");
+            false
+        })
+    });
+    let place = (options.dir.as_path(), keys);
+    let key = pepper.digest(PSEUDONYMS);
+    Vault::open(place, options.root_key.clone(), ports, key, (began, has_words))
 }
 
 /// Sees to it that there is a key to sign with.

@@ -4,11 +4,12 @@
 //! exactly once, and says so only when it is true.
 //!
 //! A data directory holds `lock`, `replica` (who this installation is), `pepper` (the secret of the
-//! keys), `ledger.key` (the seed that signs checkpoints), `checkpoint` (the last one), `spool/`,
-//! `ledger.db` (the log and what is derived from it), `ops.db` (keys and notes) and, after damage,
-//! `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the directory then has
-//! `database` (which one), `drained` (how far it has come) and `cache.db` (keys and people as they
-//! last were) instead.
+//! API keys), `root.key` (opens the keys of people, unless it is kept elsewhere), `keys.db` (the keys of
+//! people), `ledger.key` (the seed that signs checkpoints), `checkpoint` (the last one), `spool/`,
+//! `ledger.db` (the log and what is derived from it), `ops.db` (API keys and notes)
+//! and, after damage, `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the
+//! directory then has `database` (which one), `drained` (how far it has come), `cache.db` (API keys
+//! and people as they last were) and a `keys.db` with the keys of people that wait for the database.
 
 mod archive;
 mod backing;
@@ -16,6 +17,7 @@ mod db;
 mod drain;
 mod durable;
 mod error;
+mod forget;
 mod inspect;
 mod keys;
 mod ledger;
@@ -28,11 +30,14 @@ mod publish;
 mod reader;
 mod rebuild;
 mod replica;
+mod scrub;
 mod snapshot;
 mod spool;
 mod store;
+mod vault;
 
 pub use error::StoreError;
+pub use forget::{RetentionRules, TenantRetention};
 pub use inspect::{CannotCheck, Inspection, inspect};
 pub use keys::{KeyBook, KeyText, KeyUse, NewKey, Pepper};
 pub use options::{Stamp, StoreOptions};
@@ -44,3 +49,4 @@ pub use rebuild::rebuild;
 pub use replica::Identity;
 pub use spool::{Disk, FileDisk, SegmentSink, SpoolStats};
 pub use store::Store;
+pub use vault::RootKey;

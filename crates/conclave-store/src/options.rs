@@ -6,6 +6,7 @@
 use crate::postgres::DatabaseUrl;
 use crate::publish::Anchor;
 use crate::spool::{Disk, FileDisk};
+use crate::vault::RootKey;
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
 use std::path::PathBuf;
@@ -62,8 +63,14 @@ pub struct StoreOptions {
     pub entropy: Arc<dyn Entropy>,
     /// What the store's own entries say about the program.
     pub stamp: Stamp,
+    /// A root key that is kept elsewhere; without one, `root.key` in the directory is made and used.
+    pub root_key: Option<RootKey>,
     /// What segments are made of.
     pub disk: Arc<dyn Disk>,
+    /// A second spool directory, best on another disk, for when the first cannot be written.
+    pub spool_fallback: Option<PathBuf>,
+    /// How much the whole spool may take; at least three segments.
+    pub spool_bytes_max: u64,
     /// The size of a spool segment, from 4 KiB to 64 MiB.
     pub segment_bytes: u64,
     /// How much may wait for the writer.
@@ -95,7 +102,10 @@ impl StoreOptions {
             clock,
             entropy,
             stamp: Stamp::default(),
+            root_key: None,
             disk: Arc::new(FileDisk),
+            spool_fallback: None,
+            spool_bytes_max: 10 << 30,
             segment_bytes: SEGMENT_BYTES_MAX,
             queue_bytes: 64 << 20,
             soon: Duration::from_millis(50),

@@ -8,6 +8,7 @@ use crate::backing::{Backing, ChangeLookup};
 use crate::drain::{Drainer, DrainerParts, LogDatabase, LogSource, Mark};
 use crate::durable::make_dir;
 use crate::error::StoreError;
+use crate::forget::{Forgetter, Register, Retention, RetentionRules, WordTables};
 use crate::keys::{BookRing, KeyBook, Outbox, OutboxSink};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
@@ -17,11 +18,13 @@ use crate::postgres::Heart;
 use crate::proofs::Shown;
 use crate::publish::{Desk, DeskParts, Handover, KeyFile};
 use crate::replica::Identity;
+use crate::scrub::Scrub;
 use crate::snapshot::{Snapshots, ask};
 use crate::spool::{
-    Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
+    Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
-use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs};
+use crate::vault::{RootKey, Vault};
+use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs, Subjects};
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -40,6 +43,9 @@ const BEAT_TICKS: u32 = 3;
 /// How many questions about proofs are answered at once.
 const PROOFS_AT_ONCE: usize = 2;
 
+/// After how many ticks it is looked what is to be forgotten: at the first, then every hour.
+const FORGET_TICKS: u32 = 3_600;
+
 /// How long closing waits for the database; what it does not take stays in the spool.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -53,12 +59,15 @@ pub struct Store {
     people_known: Option<Vec<PersonRecord>>,
     stamps: Arc<Stamps>,
     notes: Arc<Notes>,
+    forgetter: Arc<Forgetter>,
     keeper: Arc<Keeper>,
     desk: Arc<Desk>,
     snapshots: Arc<dyn Snapshots>,
     dir: PathBuf,
     identity: Identity,
     is_new: bool,
+    /// The log's file, where it is one.
+    file: Option<PathBuf>,
     running: Mutex<Running>,
 }
 
@@ -69,6 +78,7 @@ struct Running {
     writer: Option<JoinHandle<()>>,
     drainer: Option<JoinHandle<()>>,
     lock: Option<DirLock>,
+    fallback: Option<Fallback>,
 }
 
 impl Store {
@@ -77,14 +87,70 @@ impl Store {
     ///
     /// # Errors
     /// When the directory is in use, cannot be written or is damaged; the error says what to do.
+    #[expect(clippy::needless_pass_by_value, reason = "options are for one store")]
     pub fn open(options: StoreOptions) -> Result<Self, StoreError> {
         let lock = DirLock::take(&options.dir)?;
         let (dir, spool) = (options.dir.as_path(), options.dir.join("spool"));
         make_dir(&spool)?;
         let backing = Backing::open(&options)?;
-        let recovered = recover(&spool, &dir.join("quarantine"), backing.identity)?;
+        let fallback = Fallback::take(dir, options.spool_fallback.as_deref(), backing.identity)?;
+        let spools: Vec<_> =
+            std::iter::once(spool).chain(fallback.as_ref().map(|it| it.dir.clone())).collect();
+        let recovered = recover(&spools, &dir.join("quarantine"), backing.identity)?;
         report_recovery(&recovered);
-        Self::start(options, backing, recovered, lock)
+        let is_reached = backing.log.is_some();
+        let store = Self::start(&options, backing, (recovered, spools), (lock, fallback))?;
+        if !is_reached {
+            tracing::warn!("who was erased meanwhile is seen when the database is back");
+            return Ok(store);
+        }
+        // Nothing is served before what was to be forgotten is forgotten. Where a long spool has to be
+        // drained first, the keys are gone already, and the rest follows.
+        match store.forgetter.resume() {
+            Ok(0) => {}
+            Ok(again) => tracing::warn!(again, "people who had been erased were forgotten again"),
+            Err(error @ (StoreError::Unsettled(_) | StoreError::Unreachable { .. })) => {
+                tracing::warn!(%error, "an erasure is finished later; its words are not shown");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(store)
+    }
+
+    /// The names people have, and the way to be forgotten.
+    #[must_use]
+    pub fn subjects(&self) -> Arc<dyn Subjects> {
+        Arc::new(Register(Arc::clone(&self.forgetter)))
+    }
+
+    /// Says how long words are kept.
+    pub fn set_retention(&self, rules: RetentionRules) {
+        self.forgetter.retention.set(rules);
+    }
+
+    /// Deletes what is due now, instead of within the hour. Blocks; says how many bodies.
+    ///
+    /// # Errors
+    /// When the database or the ledger refuses.
+    pub fn purge_due(&self) -> Result<u64, StoreError> {
+        self.forgetter.purge_due()
+    }
+
+    /// Replaces every key that wraps others now: the root key, or the one that is given, and those of
+    /// all tenants. Blocks; says how many keys of people were wrapped anew.
+    ///
+    /// # Errors
+    /// When the keys cannot be read or written.
+    pub fn rotate_keys(&self, root_key: Option<RootKey>) -> Result<u64, StoreError> {
+        self.forgetter.rotate(root_key)
+    }
+
+    /// Replaces them if somebody was erased long enough ago. Blocks; says whether.
+    ///
+    /// # Errors
+    /// When the keys cannot be read or written.
+    pub fn rotate_keys_if_due(&self) -> Result<bool, StoreError> {
+        self.forgetter.rotate_if_due()
     }
 
     /// Where entries are written.
@@ -162,6 +228,12 @@ impl Store {
         Arc::clone(&self.ring) as _
     }
 
+    /// Names readers, and conversations of people without an id.
+    #[must_use]
+    pub fn pseudonym_key(&self) -> [u8; 32] {
+        self.book.digest(crate::backing::PSEUDONYMS)
+    }
+
     /// Where keys are made and withdrawn.
     #[must_use]
     pub fn key_book(&self) -> Arc<KeyBook> {
@@ -218,6 +290,26 @@ impl Store {
         self.notes.pump().map_err(StoreError::Key)
     }
 
+    /// What was found wrong with the stored log. Nothing may be signed over it while there is such.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        self.ledger.progress.damage()
+    }
+
+    /// Reads the last entries of the stored log again, or all of them, now instead of in an hour or a
+    /// week. Blocks; says what is wrong.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn scrub(&self, whole: bool) -> Result<Option<String>, StoreError> {
+        let Some(database) = &self.file else {
+            let message = "a log in PostgreSQL is read again by `conclave ledger verify`";
+            return Err(StoreError::Key(message.to_owned()));
+        };
+        let mut scrub = Scrub::new(database.clone(), Arc::clone(&self.ledger.progress));
+        scrub.walk_now(whole).map_err(StoreError::database(database))
+    }
+
     /// Waits until everything appended so far is in the database. Blocks.
     ///
     /// # Errors
@@ -244,6 +336,7 @@ impl Store {
         self.archive.close_idle();
         self.snapshots.close_idle();
         join("drainer", running.drainer.take());
+        drop(running.fallback.take());
         let first = running.lock.take();
         // What came in since the last tick gets its checkpoint now, so that its receipts exist.
         if first.is_some() && self.desk.publish().is_err() {
@@ -279,10 +372,10 @@ fn report_recovery(recovered: &Recovered) {
 
 impl Store {
     fn start(
-        options: StoreOptions,
+        options: &StoreOptions,
         backing: Backing,
-        recovered: Recovered,
-        lock: DirLock,
+        (recovered, spools): (Recovered, Vec<PathBuf>),
+        (lock, fallback): (DirLock, Option<Fallback>),
     ) -> Result<Self, StoreError> {
         let Backing { identity, source, log, mark, mark_path, archive, .. } = backing;
         let reading = (options.readers, options.read_patience);
@@ -292,14 +385,16 @@ impl Store {
             clock: Arc::clone(&options.clock),
             anchor: options.anchor.clone(),
         }));
-        let dir = options.dir.clone();
         let is_new = backing.begins && recovered.segments.is_empty();
-        let core = Core::start(options, identity, recovered, (source, log, mark, mark_path))?;
+        let forgetting = (backing.vault, backing.words, backing.retention);
+        let log = (source, log, mark, mark_path);
+        let core = Core::start(options, identity, (recovered, spools), log, forgetting)?;
         let Core { ledger, stamps, .. } = &core;
         if let Some((known, last_n)) = backing.earlier {
             core.declare_epoch(identity, known, last_n);
         }
-        let archive = archive(Arc::clone(&ledger.intake), Arc::clone(&ledger.progress), reading);
+        let (intake, progress) = (Arc::clone(&ledger.intake), Arc::clone(&ledger.progress));
+        let archive = archive(intake, progress, Arc::clone(&ledger.vault), reading);
         let notes = Arc::new(Notes {
             outbox: Mutex::new(backing.outbox),
             ledger: Arc::clone(ledger),
@@ -307,108 +402,172 @@ impl Store {
             changes: backing.changes,
             patience: reading.1,
         });
-        let keeper = Arc::new(Keeper::new(backing.heart));
-        let ring = Arc::new(backing.ring);
-        let thread = {
-            let (keeper, ring, notes) = (keeper.clone(), ring.clone(), notes.clone());
-            spawn("key-keeper", move || keeper.run(&ring, &notes)).inspect_err(|_| {
-                ledger.intake.close();
-            })?
+        let running = Running {
+            writer: Some(core.writer),
+            drainer: Some(core.drainer),
+            lock: Some(lock),
+            fallback,
+            ..Running::default()
         };
-        let publisher = {
-            let desk = Arc::clone(&desk);
-            spawn("publisher", move || desk.run()).inspect_err(|_| {
-                keeper.stop();
-                ledger.intake.close();
-            })?
-        };
-        Ok(Self {
+        let store = Self {
             ledger: core.ledger,
             desk,
             snapshots: backing.snapshots,
-            dir,
+            dir: options.dir.clone(),
             archive,
-            ring,
+            ring: Arc::new(backing.ring),
             book: Arc::new(backing.book),
             people: Arc::new(backing.people),
             people_known: backing.people_known,
             stamps: core.stamps,
             notes,
-            keeper,
+            forgetter: core.forgetter,
+            keeper: Arc::new(Keeper::new(backing.heart)),
             identity,
             is_new,
-            running: Mutex::new(Running {
-                keeper: Some(thread),
-                publisher: Some(publisher),
-                writer: Some(core.writer),
-                drainer: Some(core.drainer),
-                lock: Some(lock),
-            }),
-        })
+            file: backing.file,
+            running: Mutex::new(running),
+        };
+        store.look_after()?;
+        Ok(store)
+    }
+
+    /// Starts the threads that look after keys, notes, forgetting and checkpoints.
+    fn look_after(&self) -> Result<(), StoreError> {
+        let (keeper, ring) = (Arc::clone(&self.keeper), Arc::clone(&self.ring));
+        let (notes, forgetter) = (Arc::clone(&self.notes), Arc::clone(&self.forgetter));
+        let scrub = self.file.clone();
+        let scrub = scrub.map(|file| Scrub::new(file, Arc::clone(&self.ledger.progress)));
+        let thread = spawn("keeper", move || keeper.run(&ring, &notes, &forgetter, scrub))?;
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.keeper = Some(thread);
+        let desk = Arc::clone(&self.desk);
+        running.publisher = Some(spawn("publisher", move || desk.run())?);
+        Ok(())
     }
 }
 
 /// The log behind the spool: where it is, it itself, and how far it is known to have come.
 type LogEnd = (Box<dyn LogSource>, Option<Box<dyn LogDatabase>>, Mark, Option<PathBuf>);
 
+/// What forgetting works with.
+type Forgetting = (Arc<Vault>, Arc<dyn WordTables>, Arc<Retention>);
+
 /// Spool and drainer, running.
 struct Core {
     ledger: Arc<SpoolLedger>,
+    forgetter: Arc<Forgetter>,
     stamps: Arc<Stamps>,
     writer: JoinHandle<()>,
     drainer: JoinHandle<()>,
 }
 
-impl Core {
-    fn start(
-        options: StoreOptions,
+/// What the parts of a store share.
+struct Shared {
+    intake: Arc<Intake>,
+    progress: Arc<Progress>,
+    stamps: Arc<Stamps>,
+    vault: Arc<Vault>,
+}
+
+impl Shared {
+    fn writer(
+        &self,
+        options: &StoreOptions,
+        (spools, segment_bytes): (Vec<PathBuf>, u64),
         identity: Identity,
-        recovered: Recovered,
-        (source, log, mark, mark_path): LogEnd,
-    ) -> Result<Self, StoreError> {
+        (next_index, next_n, last_ts_ms): (u64, u64, u64),
+    ) -> Result<Writer, StoreError> {
         let spool = options.dir.join("spool");
-        let stamps = Arc::new(Stamps::new(options.stamp));
-        let intake = Arc::new(Intake::new(options.queue_bytes));
-        let first_live_segment = recovered.next_index;
-        let last_n = recovered.last_n.max(mark.n);
-        let last_ts_ms = recovered.last_ts_ms.max(mark.ts_ms);
-        let progress = Arc::new(Progress::new(recovered.segments));
         let mut seed = [0; 8];
         options.entropy.fill(&mut seed);
         let writer = Writer::open(WriterParts {
-            dir: spool.clone(),
-            disk: options.disk,
-            clock: options.clock,
-            intake: Arc::clone(&intake),
-            progress: Arc::clone(&progress),
-            stamps: Arc::clone(&stamps),
+            dirs: spools,
+            disk: Arc::clone(&options.disk),
+            clock: Arc::clone(&options.clock),
+            intake: Arc::clone(&self.intake),
+            progress: Arc::clone(&self.progress),
+            stamps: Arc::clone(&self.stamps),
+            keys: self.vault.clone(),
             identity,
             seed: Seed(u64::from_be_bytes(seed)),
-            segment_bytes: options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX),
+            segment_bytes,
             patience: options.soon,
-            next_index: first_live_segment,
-            next_n: last_n + 1,
+            next_index,
+            next_n,
             last_ts_ms,
         });
-        let writer = writer.map_err(StoreError::file("prepare the spool in", &spool))?;
+        writer.map_err(StoreError::file("prepare the spool in", &spool))
+    }
+
+    fn drainer(
+        &self,
+        options: &StoreOptions,
+        identity: Identity,
+        first_live_segment: u64,
+        (source, log, mark, mark_path): LogEnd,
+    ) -> Drainer {
         let parts = DrainerParts {
             source,
             quarantine: options.dir.join("quarantine"),
             mark: mark_path,
-            intake: Arc::clone(&intake),
-            progress: Arc::clone(&progress),
-            stamps: Arc::clone(&stamps),
+            intake: Arc::clone(&self.intake),
+            progress: Arc::clone(&self.progress),
+            stamps: Arc::clone(&self.stamps),
             identity,
             first_live_segment,
             linger: options.drain_linger,
             entries_max: options.drain_entries_max.max(1),
         };
-        let drainer = Drainer::new(parts, log, mark);
+        Drainer::new(parts, log, mark)
+    }
+}
+
+impl Core {
+    fn start(
+        options: &StoreOptions,
+        identity: Identity,
+        (recovered, spools): (Recovered, Vec<PathBuf>),
+        log: LogEnd,
+        (vault, words, retention): Forgetting,
+    ) -> Result<Self, StoreError> {
+        let segment_bytes = options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+        let spool_bytes_max = options.spool_bytes_max.max(3 * segment_bytes);
+        let mark = log.2;
+        let last_n = recovered.last_n.max(mark.n);
+        let last_ts_ms = recovered.last_ts_ms.max(mark.ts_ms);
+        let shared = Shared {
+            intake: Arc::new(Intake::new(options.queue_bytes)),
+            progress: Arc::new(Progress::new(recovered.segments, spool_bytes_max)),
+            stamps: Arc::new(Stamps::new(options.stamp.clone())),
+            vault,
+        };
+        let first_live_segment = recovered.next_index;
+        let begin = (first_live_segment, last_n + 1, last_ts_ms);
+        let writer = shared.writer(options, (spools, segment_bytes), identity, begin)?;
+        let drainer = shared.drainer(options, identity, first_live_segment, log);
         let writer = spawn("spool-writer", move || writer.run())?;
         // A writer without a drainer must not go on for ever.
-        let drainer = spawn("drainer", move || drainer.run()).inspect_err(|_| intake.close())?;
-        let ledger = Arc::new(SpoolLedger { intake, progress });
-        Ok(Self { writer, drainer, ledger, stamps })
+        let drainer =
+            spawn("drainer", move || drainer.run()).inspect_err(|_| shared.intake.close())?;
+        let ledger = Arc::new(SpoolLedger {
+            intake: shared.intake,
+            progress: shared.progress,
+            vault: Arc::clone(&shared.vault),
+            entropy: Arc::clone(&options.entropy),
+        });
+        let forgetter = Arc::new(Forgetter {
+            vault: shared.vault,
+            ledger: Arc::clone(&ledger),
+            stamps: Arc::clone(&shared.stamps),
+            retention,
+            words,
+            patience: options.read_patience,
+            clock: Arc::clone(&options.clock),
+            entropy: Arc::clone(&options.entropy),
+            turn: Mutex::default(),
+        });
+        Ok(Self { writer, drainer, ledger, forgetter, stamps: shared.stamps })
     }
 
     /// Says that numbering begins anew, and up to where the old one is known.
@@ -456,13 +615,25 @@ impl OutboxSink for Notes {
 
     fn append(&self, kind: Kind, tenant: u64, public: Value) -> Result<(), String> {
         let draft = Draft { tenant, public, ..self.stamps.draft(kind) };
-        let job = Job::new(draft, &Body::empty()).map_err(|error| error.to_string())?;
+        let job = Job::new(draft).map_err(|error| error.to_string())?;
         let settled = self.ledger.intake.submit(job).wait();
         settled.map(|_| ()).map_err(|error| error.to_string())
     }
 }
 
-/// Looks after keys and notes once a second.
+/// Deletes what is due, replaces keys when it is time, and finishes what could not be finished. Says
+/// whether there was something to delete, and so perhaps more.
+fn look_after_forgetting(forgetter: &Forgetter) -> bool {
+    let (resumed, purged) = (forgetter.resume(), forgetter.purge_due());
+    let rotated = forgetter.rotate_if_due();
+    let more = matches!(purged, Ok(purged) if purged > 0);
+    for error in [resumed.err(), purged.err(), rotated.err()].into_iter().flatten() {
+        tracing::warn!(%error, "something to be forgotten has to wait");
+    }
+    more
+}
+
+/// Looks after keys, notes, forgetting and the stored log once a second.
 struct Keeper {
     stopped: Mutex<bool>,
     wake: Condvar,
@@ -497,8 +668,8 @@ impl Keeper {
         !*pause.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn run(&self, ring: &BookRing, notes: &Notes) {
-        let mut ticks = 0_u32;
+    fn run(&self, ring: &BookRing, notes: &Notes, forgetter: &Forgetter, mut scrub: Option<Scrub>) {
+        let (mut ticks, mut more) = (0_u32, false);
         loop {
             if let Err(error) = notes.pump() {
                 tracing::warn!(error, "changes of keys could not be entered into the ledger yet");
@@ -506,9 +677,18 @@ impl Keeper {
             if !self.wait() {
                 return;
             }
+            if let Some(Err(error)) = scrub.as_mut().map(Scrub::step) {
+                tracing::warn!(%error, "the stored log could not be read again");
+            }
             ticks = ticks.wrapping_add(1);
             if ticks.is_multiple_of(BEAT_TICKS) {
                 self.lease(Heart::beat);
+            }
+            if let Err(error) = forgetter.vault.look_after() {
+                tracing::warn!(%error, "the keys of people could not be looked after");
+            }
+            if more || ticks % FORGET_TICKS == 1 {
+                more = look_after_forgetting(forgetter);
             }
             let kept = if ticks.is_multiple_of(USES_TICKS) { ring.write_uses() } else { Ok(()) };
             if let Err(error) = kept.and_then(|()| ring.refresh()) {

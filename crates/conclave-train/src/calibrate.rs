@@ -5,8 +5,8 @@
 
 use crate::cores::on_all_cores;
 use crate::rows::Row;
-use conclave_classify::{Calibration, Curve, Ensemble, Meeting, Second, group};
-use conclave_detect::plain_form;
+use conclave_classify::{Calibration, Curve, Ensemble, Meeting, Pair, ReplyLogits, Second, group};
+use conclave_detect::{Fault, plain_form};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 
@@ -41,6 +41,8 @@ const CRISIS: [(f32, f32); 7] = [
 ];
 /// What the first tier's logit counts for crisis, of which the second knows more.
 pub const CRISIS_FIRST: f32 = 0.5;
+/// What the first tier's logit counts for a fault of a reply.
+const FAULT_FIRST: f32 = 1.0;
 /// A group with fewer harmless texts is measured with the rest of its language, or with all.
 const ENOUGH: usize = 120;
 /// Beyond the last point the score rises by so much again, over a wide distance: what is worse than nearly
@@ -52,10 +54,10 @@ const BEYOND_LOGITS: f32 = 6.0;
 /// One text with what both tiers say of it.
 struct Measured {
     group: &'static str,
-    request: (f32, Option<f32>),
-    crisis: (f32, Option<f32>),
-    injection: (f32, Option<f32>),
-    frame: (f32, Option<f32>),
+    request: Pair,
+    crisis: Pair,
+    injection: Pair,
+    frame: Pair,
 }
 
 /// Measures the harmless rows and draws the curves.
@@ -89,29 +91,43 @@ pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
             frame: logits.frame,
         }
     });
-    let answered: Vec<Pair> = on_all_cores(&replies, |row| {
+    let answered: Vec<(&str, ReplyLogits)> = on_all_cores(&replies, |row| {
         let reply = row.response.as_deref().unwrap_or_default();
         let ((asked, _), (reply, language)) = (plain_form(&row.said()), plain_form(reply));
         bar.inc(1);
         (group(language, &reply), models.both_of_reply(&asked, &reply))
     });
     bar.finish_and_clear();
-    let of = |part: fn(&Measured) -> (f32, Option<f32>)| {
-        measured.iter().map(move |one| (one.group, part(one)))
-    };
+    let of = |part: fn(&Measured) -> Pair| measured.iter().map(move |one| (one.group, part(one)));
     Ok(Calibration {
         request: meeting(&of(|one| one.request).collect::<Vec<_>>(), 1.0, &HARM),
         crisis: meeting(&of(|one| one.crisis).collect::<Vec<_>>(), CRISIS_FIRST, &CRISIS),
         injection: meeting(&of(|one| one.injection).collect::<Vec<_>>(), 1.0, &INJECTION),
         frame: meeting(&of(|one| one.frame).collect::<Vec<_>>(), 1.0, &FRAME),
-        reply: meeting(&answered, 1.0, &HARM),
+        reply: meeting(&replied(&answered, |logits| logits.harm), 1.0, &HARM),
+        manner: Fault::ALL
+            .iter()
+            .zip(0usize..)
+            .map(|(fault, at)| {
+                let pairs = replied(&answered, |logits| logits.faults[at]);
+                (fault.as_str().to_owned(), meeting(&pairs, FAULT_FIRST, &HARM))
+            })
+            .collect(),
         ..start
     })
 }
 
-type Pair = (&'static str, (f32, Option<f32>));
+/// What both tiers say of a text of this group.
+type Grouped = (&'static str, Pair);
 
-fn meeting(pairs: &[Pair], first_weight: f32, points: &[(f32, f32)]) -> Meeting {
+fn replied(
+    answered: &[(&'static str, ReplyLogits)],
+    part: impl Fn(&ReplyLogits) -> Pair,
+) -> Vec<Grouped> {
+    answered.iter().map(|(group, logits)| (*group, part(logits))).collect()
+}
+
+fn meeting(pairs: &[Grouped], first_weight: f32, points: &[(f32, f32)]) -> Meeting {
     let mut meeting = Meeting { first_weight, second_weight: 1.0, ..Meeting::default() };
     let first = pairs.iter().map(|(group, (first, _))| (*group, *first)).collect();
     let both = pairs

@@ -5,10 +5,12 @@ mod calibrate;
 mod chance;
 mod cores;
 mod examples;
+mod faults;
 mod fit;
 mod frames;
 mod progress;
 mod rows;
+mod scores;
 mod windows;
 
 use anyhow::Context;
@@ -33,6 +35,8 @@ enum Step {
     Ngrams(Ngrams),
     /// Draw the curves from logits to scores, with the weights that are built in.
     Calibrate(Calibrate),
+    /// Write what the built-in models say of every reply of a split, one JSON object a line.
+    Scores(Scores),
     /// Say what the corpus buys: learn without it, from it alone and with it, and measure each.
     Ablate(ablate::Ablate),
 }
@@ -91,10 +95,22 @@ struct Calibrate {
     places: Places,
 }
 
+#[derive(Debug, Args)]
+struct Scores {
+    /// Files of labelled rows.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
 fn main() -> anyhow::Result<()> {
     match Cli::parse().step {
         Step::Ngrams(args) => ngrams(&args),
         Step::Calibrate(args) => draw(&args),
+        Step::Scores(args) => {
+            let rows =
+                args.files.iter().map(|file| rows::read(file)).collect::<Result<Vec<_>, _>>()?;
+            scores::write(&rows.concat(), &mut std::io::stdout().lock())
+        }
         Step::Ablate(args) => ablate::ablate(&args),
     }
 }

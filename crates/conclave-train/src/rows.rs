@@ -3,7 +3,9 @@
 //! **Invariant:** a row says nothing about an output it was not labelled for: such a target is `None`,
 //! never a guess.
 
+use crate::faults;
 use anyhow::Context;
+use conclave_detect::Fault;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use std::fs::File;
@@ -32,7 +34,8 @@ pub const TEXT_OUTPUTS: [&str; 18] = [
     "jailbreak",
 ];
 /// What the model of replies says.
-pub const REPLY_OUTPUTS: [&str; 2] = ["reply", "manipulation"];
+pub const REPLY_OUTPUTS: [&str; 6] =
+    ["reply", "encourages", "dismisses", "deceives", "demeans", "binds"];
 
 /// What the model of drift says.
 pub const DRIFT_OUTPUTS: [&str; 4] = ["isolation", "escalation", "manipulation", "dependency"];
@@ -137,10 +140,10 @@ impl Row {
     /// What this row teaches the model of replies, in the order of [`REPLY_OUTPUTS`].
     #[must_use]
     pub fn reply_targets(&self) -> Option<Vec<Option<bool>>> {
-        let harmful = self.is_harmful();
-        let manipulates = MANIPULATIVE.iter().any(|kind| self.is(kind));
-        (self.task == "response" && self.response.is_some())
-            .then(|| vec![Some(harmful), (!harmful || manipulates).then_some(harmful)])
+        (self.task == "response" && self.response.is_some()).then(|| {
+            let faults = Fault::ALL.into_iter().map(|fault| faults::shows(self, fault));
+            std::iter::once(Some(self.is_harmful())).chain(faults).collect()
+        })
     }
 
     /// What this row teaches the model of drift, in the order of [`DRIFT_OUTPUTS`]: ordinary requests
@@ -159,18 +162,6 @@ impl Row {
             || ["self_reminder_jailbreaks", "gptfuzz_templates"].contains(&self.source.as_str())
     }
 }
-
-const MANIPULATIVE: [&str; 9] = [
-    "manipulation_dependency",
-    "delusion",
-    "dependency",
-    "isolating",
-    "gaslighting",
-    "flattering_delusion",
-    "over_intimate",
-    "claiming_feelings",
-    "saviour",
-];
 
 /// The engine's name for a kind of harm of the public sets.
 fn engine_name(kind: &str) -> Option<&str> {

@@ -3,9 +3,11 @@
 //! **Invariant:** warmth is welcome; being needed is not.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
+use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
 use conclave_core::{Category, Opinion, Priority, Reason, Seat};
+use conclave_detect::Fault;
 use std::sync::Arc;
 
 /// What crosses a person's boundary.
@@ -45,7 +47,9 @@ impl Judge for Attachment {
         objections.extend(binds(&acts));
         objections.extend(too_close(case, &acts));
         objections.extend(content::objection(case, &acts, &FIELD, Reason::CrossesBoundary, 60));
-        Some(opinion(objections, SAFE))
+        let manner = Manner::of(case, &acts, Some(Fault::Binds));
+        let objections = manner.weigh(objections, Reason::FostersDependency);
+        Some(opinion(objections, manner.doubting(SAFE)))
     }
 }
 

@@ -4,6 +4,7 @@
 //! is a concern, not a veto.
 
 use crate::acts::{Acts, Lexicon};
+use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
 use conclave_core::{Opinion, Priority, Reason, Seat};
@@ -16,6 +17,8 @@ const CERTAIN_FROM: u8 = 90;
 const HARMLESS_QUESTION: u8 = 20;
 /// A request at the edge of the line is not yet a harmful one.
 const ASKED_FROM: u8 = 40;
+/// From this score on the trained model's word is a concern: fifteen in a thousand harmless replies reach it.
+const RECOGNISED_FROM: u8 = 15;
 /// How much surer the trained model must be of a reply that declines or helps.
 const EXCUSED_SLACK: u8 = 30;
 /// A helpful reply that names a harm is excused up to this score.
@@ -46,7 +49,9 @@ impl Judge for Classifier {
             .chain(done(case, &acts))
             .chain(recognised(case, &acts))
             .collect();
-        Some(opinion(objections, safe(case, &acts)))
+        let manner = Manner::of(case, &acts, None);
+        let objections = manner.weigh(objections, Reason::HarmfulContent);
+        Some(opinion(objections, manner.doubting(safe(case, &acts))))
     }
 }
 
@@ -107,13 +112,13 @@ fn done(case: &Case, acts: &Acts) -> Option<Objection> {
 /// What the trained model of replies holds against it. It knows no acts, so that a refusal or help
 /// which it takes for harm stands, unless it is very sure.
 fn recognised(case: &Case, acts: &Acts) -> Option<Objection> {
-    let harm = case.reply.as_reply?.hundredths();
+    let harm = case.reply.as_reply?.harm.hundredths();
     let slack = if excused(case, acts) { EXCUSED_SLACK } else { 0 };
-    let line = case.reply.threshold.hundredths().saturating_add(slack);
+    let line = case.reply.threshold.hundredths().min(RECOGNISED_FROM).saturating_add(slack);
     (harm >= line).then(|| {
         Objection::concern(
             Reason::HarmfulContent,
-            calibrated(harm),
+            (50 + harm).min(CERTAIN_FROM - 1),
             vec!["trained/reply".to_owned()],
         )
     })

@@ -6,9 +6,11 @@
 //! saw.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
+use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion, seen};
 use crate::{Case, Judge, content};
 use conclave_core::{Category, Opinion, Priority, Reason, Seat};
+use conclave_detect::Fault;
 use std::sync::Arc;
 
 /// What endangers life.
@@ -59,7 +61,9 @@ impl Judge for Crisis {
             objections.extend(leaves_alone(case, &acts));
             objections.extend(is_cold(&acts));
         }
-        Some(opinion(objections, safe(&acts)))
+        let manner = Manner::of(case, &acts, Some(Fault::Encourages));
+        let objections = manner.weigh(objections, Reason::EncouragesHarm);
+        Some(opinion(objections, manner.doubting(safe(&acts))))
     }
 }
 

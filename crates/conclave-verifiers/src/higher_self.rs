@@ -3,9 +3,11 @@
 //! **Invariant:** a practical question deserves a practical answer at once; it is never a concern.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
+use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion, seen};
 use crate::{Case, Judge};
 use conclave_core::{Opinion, Priority, Reason, Seat};
+use conclave_detect::Fault;
 use std::sync::Arc;
 
 /// From this exchange on advice is no longer premature.
@@ -51,7 +53,22 @@ impl Judge for HigherSelf {
         if acts.passes_over() {
             objections.push(Objection::concern(Reason::Cold, 75, seen("higher_self/passes-over")));
         }
-        Some(opinion(objections, SAFE))
+        let manner = Manner::of(case, &acts, Some(Fault::Dismisses));
+        let objections = manner.weigh(objections, dismissal(&acts));
+        Some(opinion(objections, manner.doubting(SAFE)))
+    }
+}
+
+/// What a dismissal is most likely to be, by what else the reply does.
+fn dismissal(acts: &Acts) -> Reason {
+    if acts.does(Act::Lectures) {
+        Reason::Lectures
+    } else if acts.does(Act::Minimises) {
+        Reason::Minimises
+    } else if acts.does(Act::Refuses) {
+        Reason::NeedlessRefusal
+    } else {
+        Reason::Cold
     }
 }
 

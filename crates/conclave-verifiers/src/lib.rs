@@ -12,6 +12,7 @@ mod content;
 mod counterfactual;
 mod crisis;
 mod higher_self;
+mod manner;
 mod objection;
 mod shadow;
 mod wisdom;

@@ -3,9 +3,11 @@
 //! **Invariant:** naming a feeling with the person is listening; telling them what they are is not.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
+use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
 use conclave_core::{Category, Opinion, Priority, Reason, Seat};
+use conclave_detect::Fault;
 use std::sync::Arc;
 
 /// What despises.
@@ -49,7 +51,9 @@ impl Judge for Shadow {
         .collect();
         objections.extend(joins_in(case, &acts));
         objections.extend(content::objection(case, &acts, &FIELD, Reason::Contempt, 60));
-        Some(opinion(objections, SAFE))
+        let manner = Manner::of(case, &acts, Some(Fault::Demeans));
+        let objections = manner.weigh(objections, Reason::Contempt);
+        Some(opinion(objections, manner.doubting(SAFE)))
     }
 }
 

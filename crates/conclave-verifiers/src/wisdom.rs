@@ -4,9 +4,11 @@
 //! human life when asked about it is.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
+use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
 use conclave_core::{Category, Opinion, Priority, Reason, Seat};
+use conclave_detect::Fault;
 use std::sync::Arc;
 
 /// What deceives.
@@ -48,7 +50,11 @@ impl Judge for Wisdom {
         objections.extend(feeds_belief(&acts));
         objections.extend(content::objection(case, &acts, &FIELD, Reason::CompliesWithHarm, 85));
         objections.extend(goes_along(case, &acts));
-        Some(opinion(objections, SAFE))
+        let manner = Manner::of(case, &acts, Some(Fault::Deceives));
+        let believed = belief(&acts) > 0;
+        let reason = if believed { Reason::FlattersDelusion } else { Reason::Deceives };
+        let objections = manner.weigh(objections, reason);
+        Some(opinion(objections, manner.doubting(SAFE)))
     }
 }
 

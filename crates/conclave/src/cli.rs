@@ -45,6 +45,9 @@ pub enum Command {
     /// Make, list and revoke API keys; works while the gateway runs.
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// What is kept of a person: export it, or erase it; while no gateway runs.
+    #[command(subcommand)]
+    Subject(SubjectCommand),
     /// The frozen directives: list them, verify their signature, sign a set of your own.
     #[command(subcommand)]
     Directives(DirectivesCommand),
@@ -408,6 +411,76 @@ pub enum KeysCommand {
         #[command(flatten)]
         data: DataArgs,
     },
+    /// Replace the root key and every key that wraps those of people; while no gateway runs.
+    ///
+    /// A copy of the data directory made before opens with nothing that exists afterwards.
+    RotateEpoch(RotateArgs),
+}
+
+/// A data directory that no gateway is using, and how to open it.
+#[derive(Debug, Args)]
+pub struct OpenArgs {
+    /// The configuration file, where the root key is kept elsewhere.
+    #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+/// `conclave subject`
+#[derive(Debug, Subcommand)]
+pub enum SubjectCommand {
+    /// Print every decision of a person with its words, one JSON object a line, newest first.
+    Export(SubjectExportArgs),
+    /// Delete the key of a person's words and the words; what was decided stays in the ledger.
+    Erase(SubjectEraseArgs),
+}
+
+/// Who is meant.
+#[derive(Debug, Args)]
+pub struct SubjectArgs {
+    /// The person, as in `user` or `safety_identifier`.
+    pub id: String,
+    /// Whose application they used.
+    #[arg(long, default_value = "default")]
+    pub tenant: String,
+    /// Where.
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+/// `conclave subject export`
+#[derive(Debug, Args)]
+pub struct SubjectExportArgs {
+    /// Who.
+    #[command(flatten)]
+    pub subject: SubjectArgs,
+    /// Write here instead of stdout; the file must not exist.
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `conclave subject erase`
+#[derive(Debug, Args)]
+pub struct SubjectEraseArgs {
+    /// Who.
+    #[command(flatten)]
+    pub subject: SubjectArgs,
+    /// Yes, erase; it cannot be undone.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `conclave keys rotate-epoch`
+#[derive(Debug, Args)]
+pub struct RotateArgs {
+    /// The new root key, `env:NAME` or `file:PATH`, where it is kept elsewhere: 64 hexadecimal digits.
+    #[arg(long, value_name = "SECRET")]
+    pub new_root_key: Option<String>,
+    /// Where.
+    #[command(flatten)]
+    pub open: OpenArgs,
 }
 
 /// `conclave keys create`

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Ledger(command) => commands::ledger::run(command, cli.json),
         Command::Migrate(command) => commands::migrate::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
+        Command::Subject(command) => commands::subject::run(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),
     };

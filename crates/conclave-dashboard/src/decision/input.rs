@@ -4,7 +4,7 @@ use crate::chart::Gauge;
 use crate::figure::{score, title};
 use crate::label::Tone;
 use crate::text::{Ink, Text};
-use conclave_engine::Contribution;
+use conclave_engine::{Contribution, Part};
 use serde_json::Value as Json;
 
 use super::seen::{Scores, strings};
@@ -128,6 +128,12 @@ fn language(tag: &str) -> &str {
 
 /// Who shaped the reply, strongest first.
 pub(super) fn influences(mut all: Vec<Contribution>, state: &Json, ink: &mut Ink) -> Vec<Portion> {
+    // The verifiers stand on the page with their ballots.
+    all.retain(|one| one.part != Part::Verifier);
+    let whole: f64 = all.iter().map(|one| one.influence).sum();
+    for one in &mut all {
+        one.influence /= whole;
+    }
     all.sort_by(|one, two| two.influence.total_cmp(&one.influence));
     let strongest = all.first().map_or(1.0, |first| first.influence).max(1e-9);
     let portion = |one: Contribution, ink: &mut Ink| Portion {
@@ -202,11 +208,12 @@ mod tests {
     fn the_strongest_influence_comes_first() {
         let one = |name: &str, influence| Contribution {
             name: name.into(),
+            part: Part::Sensor,
             influence,
             reasoning: "sensed".into(),
         };
         let state = json!({"sensors": [{"name": "wisdom", "layer": "underground"}]});
-        let all = vec![one("shadow", 0.2), one("wisdom", 0.5)];
+        let all = vec![one("shadow", 0.1), one("wisdom", 0.4)];
         let sorted = influences(all, &state, &mut Ink::new());
         assert_eq!(sorted[0].name.to_string(), "Wisdom");
         assert_eq!(sorted[0].note.to_string(), "underground layer");

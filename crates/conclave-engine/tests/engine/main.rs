@@ -5,3 +5,4 @@ mod fakes;
 mod panel;
 mod time;
 mod turns;
+mod verdicts;

@@ -3,7 +3,7 @@
 use crate::fakes::Scripted;
 use crate::turns::{House, KIND, house, jury, turn};
 use conclave_core::{Category, Message, Role, Score, Scrutiny, SessionId, UserId};
-use conclave_detect::{Detector, Estimate, TextClassifier};
+use conclave_detect::{AsReply, Detector, Estimate, TextClassifier};
 use conclave_engine::{Decision, Engine, Memory, StoredDecision, Turn, explain, view};
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ impl TextClassifier for Listener {
         }
     }
 
-    fn reply(&self, _asked: &str, _reply: &str, _language: &str) -> Score {
-        Score::ZERO
+    fn reply(&self, _asked: &str, _reply: &str, _language: &str) -> AsReply {
+        AsReply { harm: Score::ZERO, ..AsReply::default() }
     }
 }
 

@@ -3,11 +3,11 @@
 use crate::fakes::{Counting, FixedClock, Juror, MemoryLedger, OneModel, Scripted, opinion};
 use conclave_core::{
     Action, Candidate, FinishReason, GenerationFailure, Message, Outcome, Reason, Role, Scrutiny,
-    SessionId, TenantId, TurnContext, UserId, Vote,
+    Sensitivity, SessionId, TenantId, TurnContext, UserId, Vote,
 };
 use conclave_engine::{
-    DeliverError, Engine, Memory, Panel, Settings, StoredDecision, Turn, Verifier, explain, replay,
-    view,
+    AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, Part, Settings,
+    StoredDecision, Turn, Verifier, explain, replay, view,
 };
 use conclave_ledger::{Kind, Value};
 use std::sync::Arc;
@@ -57,9 +57,11 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         resources: Arc::new(conclave_voice::Resources::builtin().unwrap()),
         models: Arc::new(OneModel(model.clone())),
         panel: Panel::new(jury),
+        verdicts: Arc::default(),
         ledger: ledger.clone(),
         archive: ledger.clone(),
         memory: Arc::new(Memory::new(ledger.clone())),
+        subjects: Arc::new(KeyedSubjects([9; 32])),
         clock: Arc::new(FixedClock),
         entropy: Arc::new(Counting::default()),
         settings: Arc::new(Settings::standard([9; 32])),
@@ -167,6 +169,55 @@ async fn nothing_leaves_that_could_not_be_recorded() {
     assert!(matches!(result, Err(DeliverError::AuditUnavailable(_))));
 }
 
+fn delivering_unrecorded(house: &mut House) {
+    let settings = Settings {
+        audit_failure: AuditFailure::DeliverAndAlert,
+        ..(*house.engine.settings).clone()
+    };
+    house.engine.settings = Arc::new(settings);
+}
+
+#[tokio::test]
+async fn a_ledger_known_to_be_ill_costs_no_model_call() {
+    let model = Scripted::saying(&[Ok(KIND)]);
+    let house = house(model.clone(), jury());
+    house.ledger.ill.store(true, Ordering::Relaxed);
+    let result = house.engine.deliver(turn("My day was long.")).await;
+    assert!(matches!(result, Err(DeliverError::AuditUnavailable(_))));
+    assert!(model.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_operator_may_choose_that_replies_leave_unrecorded() {
+    let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
+    delivering_unrecorded(&mut house);
+    house.ledger.ill.store(true, Ordering::Relaxed);
+    house.ledger.broken.store(true, Ordering::Relaxed);
+    let reply = house.engine.deliver(turn("My day was long.")).await.unwrap();
+    assert_eq!(reply.decision.choices[0].delivered.text, KIND);
+    assert_eq!(reply.leaf_hash, None);
+    drop(reply);
+    assert!(house.ledger.leaves().is_empty(), "no delivery without its decision");
+}
+
+#[tokio::test]
+async fn what_is_grave_or_cannot_be_an_entry_is_held_all_the_same() {
+    for sensitivity in [Sensitivity::High, Sensitivity::Sacred] {
+        let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
+        delivering_unrecorded(&mut house);
+        house.ledger.broken.store(true, Ordering::Relaxed);
+        let mut grave = turn("My day was long.");
+        grave.context.sensitivity = sensitivity;
+        let result = house.engine.deliver(grave).await;
+        assert!(matches!(result, Err(DeliverError::AuditUnavailable(_))));
+    }
+    let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
+    delivering_unrecorded(&mut house);
+    house.ledger.picky.store(true, Ordering::Relaxed);
+    let result = house.engine.deliver(turn("My day was long.")).await;
+    assert!(matches!(result, Err(DeliverError::AuditUnavailable(_))), "a way around the record");
+}
+
 #[tokio::test]
 async fn an_unknown_model_is_named() {
     let house = house(Scripted::saying(&[Ok(KIND)]), jury());
@@ -246,6 +297,28 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
     assert!(why.safety_verification.concerns_raised.iter().any(|c| c.contains("hurt")));
     let whole: f64 = why.contributing_agents.iter().map(|agent| agent.influence).sum();
     assert!((whole - 1.0).abs() < 1e-3, "{whole}");
+}
+
+#[tokio::test]
+async fn a_verifier_that_is_not_seated_has_no_influence_and_leaves_it_to_the_others() {
+    let mut influences = Vec::new();
+    for seats in [6, 5] {
+        let jury = jury().into_iter().take(seats).collect();
+        let house = house(Scripted::saying(&[Ok(KIND)]), jury);
+        let reply = house.engine.deliver(turn(ANGRY)).await.unwrap();
+        let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
+        let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
+        let all = explain(&stored).contributing_agents;
+        let whole: f64 = all.iter().map(|agent| agent.influence).sum();
+        assert!((whole - 1.0).abs() < 1e-9, "{all:?}");
+        let of = |name: &str| {
+            let found = all.iter().find(|one| one.part == Part::Verifier && one.name == name);
+            found.map_or(0.0, |one| one.influence)
+        };
+        influences.push((of("crisis"), of("classifier")));
+    }
+    let [(with, classifier), (without, gone)] = influences[..] else { unreachable!("two houses") };
+    assert!(classifier > 0.0 && gone == 0.0 && without > with, "{influences:?}");
 }
 
 #[tokio::test]

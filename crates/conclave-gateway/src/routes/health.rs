@@ -32,8 +32,9 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
     let spool = engine.ledger.health();
     let archive = engine.archive.health().await;
     let checkpoints = gateway.proofs().health();
+    let alerts = engine.ledger.state().alerts;
     let status = match (&spool, &archive, &checkpoints) {
-        (Ok(()), Ok(()), Ok(())) => "ok",
+        (Ok(()), Ok(()), Ok(())) if alerts.is_empty() => "ok",
         (Ok(()), ..) => "degraded",
         (Err(_), ..) => "down",
     };
@@ -50,13 +51,15 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
             "archive": part(archive.err().map(|error| error.to_string())),
             "checkpoints": part(checkpoints.err()),
         },
+        "alerts": alerts,
     });
     (code, Json(body)).into_response()
 }
 
 /// Counters for Prometheus.
 pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {
-    let page = gateway.metrics().render(gateway.engine().ledger.dropped());
+    let engine = gateway.engine();
+    let page = gateway.metrics().render(engine.ledger.dropped(), &engine.ledger.state());
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], page).into_response()
 }

@@ -5,6 +5,7 @@ mod decisions;
 mod health;
 mod ledger;
 mod models;
+mod subjects;
 mod users;
 mod verify;
 
@@ -39,6 +40,8 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/ledger/tile/{path}"),
     ("get", "/ledger/tile/entries/{path}"),
     ("get", "/ledger/proof/consistency"),
+    ("get", "/v1/subjects/{id}"),
+    ("delete", "/v1/subjects/{id}"),
     ("get", "/livez"),
     ("get", "/readyz"),
     ("get", "/health"),
@@ -63,6 +66,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/ledger/tile/{*path}", get(ledger::tile))
         .route("/ledger/tile/entries/{*path}", get(ledger::entries))
         .route("/ledger/proof/consistency", get(ledger::consistency))
+        .route("/v1/subjects/{id}", get(subjects::export).delete(subjects::erase))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))

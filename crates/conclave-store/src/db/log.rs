@@ -4,7 +4,9 @@
 //! that an entry is in the log exactly once however often it is handed over.
 
 use super::columns::{DecisionColumns, DeliveryColumns, column};
+use super::forgotten::forget_words;
 use super::tiles::{self, TileWriter};
+use crate::forget::Retention;
 use crate::replica::Identity;
 use conclave_ledger::{
     CompactRange, EntryId, Gap, Kind, Leaf, Rotation, TileEdge, Value, leaf_hash,
@@ -81,11 +83,13 @@ pub(crate) fn open_deliveries(
 pub(crate) fn rederive(conn: &mut Connection) -> rusqlite::Result<u64> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(
-        "DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation",
+        "DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation;
+         DELETE FROM log_forgotten",
     )?;
     let mut entries = 0;
     {
-        let mut inserter = Inserter::new(&tx, LogState::default())?;
+        let retention = Retention::default();
+        let mut inserter = Inserter::new(&tx, LogState::default(), &retention)?;
         let mut rows = tx.prepare("SELECT seq, leaf FROM log_entry ORDER BY seq")?;
         let mut rows = rows.query([])?;
         while let Some(row) = rows.next()? {
@@ -121,6 +125,7 @@ pub(crate) struct Inserter<'tx> {
     body: CachedStatement<'tx>,
     state: LogState,
     tiles: TileWriter,
+    retention: &'tx Retention,
     decisions: Vec<AuditRow>,
     by_audit: HashMap<[u8; 16], usize>,
     inserted: u64,
@@ -129,13 +134,18 @@ pub(crate) struct Inserter<'tx> {
 
 impl<'tx> Inserter<'tx> {
     /// Goes on from a state, which the transaction must have.
-    pub(crate) fn new(conn: &'tx Connection, state: LogState) -> rusqlite::Result<Self> {
+    pub(crate) fn new(
+        conn: &'tx Connection,
+        state: LogState,
+        retention: &'tx Retention,
+    ) -> rusqlite::Result<Self> {
         Ok(Self {
             conn,
             entry: conn.prepare_cached("INSERT INTO log_entry VALUES (?1, ?2, ?3)")?,
             body: conn.prepare_cached("INSERT INTO log_body VALUES (?1, ?2)")?,
             tiles: TileWriter::default(),
             state,
+            retention,
             decisions: Vec::new(),
             by_audit: HashMap::new(),
             inserted: 0,
@@ -198,6 +208,11 @@ impl<'tx> Inserter<'tx> {
             Kind::Delivery => self.deliver(seq, leaf),
             Kind::KeyChange => self.note_change(seq, &leaf.draft.public),
             Kind::KeyRotate => self.note_rotation(seq, &leaf.draft.public),
+            Kind::SubjectErase => {
+                self.note_change(seq, &leaf.draft.public)?;
+                self.forget(seq, leaf)
+            }
+            Kind::RetentionPurge => self.forget(seq, leaf),
             _ => Ok(()),
         }
     }
@@ -234,15 +249,25 @@ impl<'tx> Inserter<'tx> {
         self.conn.prepare_cached(sql)?.execute(params![seq, old, new]).map(|_| ())
     }
 
+    /// Deletes the words that an erasure or a purge speaks of, in the transaction that brings it.
+    fn forget(&mut self, seq: i64, leaf: &Leaf) -> rusqlite::Result<()> {
+        // What came in the same batch must be found as well.
+        self.write_decisions()?;
+        self.by_audit.clear();
+        forget_words(self.conn, seq, leaf)
+    }
+
     fn write_decisions(&mut self) -> rusqlite::Result<()> {
         let sql = "INSERT INTO response_audit_log VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-                   ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) ON CONFLICT DO NOTHING";
+                   ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, 0, ?20) ON CONFLICT DO NOTHING";
         let mut insert = self.conn.prepare_cached(sql)?;
         for AuditRow { seq, decision: d, delivery } in self.decisions.drain(..) {
             let (delivery_seq, delivery) = delivery.unzip();
             let delivered_ms = delivery.as_ref().map(|delivery| delivery.timestamp_ms);
             let delivered_bytes = delivery.as_ref().and_then(|delivery| delivery.bytes);
             let status = delivery.map(|delivery| delivery.status);
+            let (tenant, at) = (d.tenant.cast_unsigned(), d.timestamp_ms.cast_unsigned());
+            let kept_until = self.retention.until(tenant, at).map(column);
             insert.execute(params![
                 seq,
                 d.id,
@@ -263,6 +288,7 @@ impl<'tx> Inserter<'tx> {
                 delivered_ms,
                 delivered_bytes,
                 status,
+                kept_until,
             ])?;
         }
         Ok(())

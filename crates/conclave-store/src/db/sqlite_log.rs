@@ -4,14 +4,18 @@ use super::log::{Inserter, LogState, load_state, open_deliveries};
 use super::{LEDGER, open_writer, tiles};
 use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
 use crate::error::StoreError;
+use crate::forget::Retention;
 use crate::publish::was_signed;
+use conclave_failpoint as failpoint;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The database and what it holds.
 pub(crate) struct SqliteLog {
     conn: Connection,
     pub(crate) state: LogState,
+    retention: Arc<Retention>,
 }
 
 impl SqliteLog {
@@ -19,13 +23,13 @@ impl SqliteLog {
     ///
     /// # Errors
     /// When it cannot be opened or does not fit together.
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, retention: Arc<Retention>) -> Result<Self, StoreError> {
         let mut conn = open_writer(path, LEDGER)?;
         tiles::ensure(&mut conn).map_err(StoreError::database(path))?;
         let state = load_state(&conn).map_err(StoreError::database(path))?;
         let advice = "; run `conclave ledger verify` and restore it from a backup";
         let state = state.map_err(|what| StoreError::damaged(path, what + advice))?;
-        Ok(Self { conn, state })
+        Ok(Self { conn, state, retention })
     }
 }
 
@@ -46,13 +50,17 @@ impl LogDatabase for SqliteLog {
 
     fn append(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError> {
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut inserter = Inserter::new(&tx, self.state.clone())?;
+        failpoint::reach("drain.locked");
+        let mut inserter = Inserter::new(&tx, self.state.clone(), &self.retention)?;
         let read = supply.hand_over(&mut |id, leaf, body| Ok(inserter.insert(id, leaf, body)?))?;
+        failpoint::reach("drain.inserted");
         for hole in inserter.holes().to_vec() {
             supply.state_gap(hole)?;
         }
         let (state, inserted) = inserter.finish()?;
+        failpoint::reach("drain.before_commit");
         tx.commit()?;
+        failpoint::reach("drain.committed");
         self.state = state;
         Ok(Taken { read, inserted, size: self.size() })
     }
@@ -67,10 +75,10 @@ impl LogDatabase for SqliteLog {
 }
 
 /// The file the log is in.
-pub(crate) struct SqliteSource(pub(crate) PathBuf);
+pub(crate) struct SqliteSource(pub(crate) PathBuf, pub(crate) Arc<Retention>);
 
 impl LogSource for SqliteSource {
     fn open(&self) -> Result<Box<dyn LogDatabase>, StoreError> {
-        Ok(Box::new(SqliteLog::open(&self.0)?))
+        Ok(Box::new(SqliteLog::open(&self.0, Arc::clone(&self.1))?))
     }
 }

@@ -18,7 +18,8 @@ use crate::options::Stamps;
 use crate::replica::Identity;
 use crate::spool::{Intake, Job, Position, Progress, SegmentName, SegmentState};
 use conclave_engine::AppendError;
-use conclave_ledger::{Body, Draft, Gap, Kind, Leaf, Value};
+use conclave_failpoint as failpoint;
+use conclave_ledger::{Draft, Gap, Kind, Leaf, Value};
 use reader::{BatchLimit, SpoolReader};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -138,6 +139,9 @@ impl Drainer {
         if let (Some(path), false) = (&self.parts.mark, finished.is_empty()) {
             self.last.write(path)?;
         }
+        if !finished.is_empty() {
+            failpoint::reach("drain.before_remove");
+        }
         finished.iter().for_each(remove_segment);
         Ok(())
     }
@@ -158,6 +162,7 @@ impl Drainer {
         let Some(log) = &mut self.log else {
             return Ok(Taken { read: 0, inserted: 0, size: self.entries });
         };
+        failpoint::reach("drain.before_begin");
         let (parts, reader, last) = (&self.parts, &mut self.reader, self.last);
         let mut feed = SpoolFeed { parts, reader, segments, limit, last };
         let taken = log.append(&mut feed)?;
@@ -271,8 +276,8 @@ impl DrainerParts {
     fn append_all(&self, drafts: impl Iterator<Item = Draft>) -> Result<(), AppendError> {
         let mut answers = Vec::new();
         for draft in drafts {
-            let job = Job::new(draft, &Body::empty());
-            let job = job.map_err(|error| AppendError(error.to_string()))?;
+            let job = Job::new(draft);
+            let job = job.map_err(|error| AppendError::Refused(error.to_string()))?;
             answers.push(self.intake.submit(job));
         }
         answers.into_iter().try_for_each(|answer| answer.wait().map(|_| ()))
@@ -280,7 +285,7 @@ impl DrainerParts {
 
     fn append_soon(&self, kind: Kind, public: Value) {
         let draft = Draft { public, ..self.stamps.draft(kind) };
-        if let Ok(job) = Job::new(draft, &Body::empty()) {
+        if let Ok(job) = Job::new(draft) {
             self.intake.append_soon(job);
         }
     }

@@ -10,12 +10,16 @@ mod derived;
 mod log;
 mod pending;
 mod tiles;
+mod words;
 
 pub(crate) use checkpoints::{AHEAD, CheckpointCheck, KeyChain, Opened, beside, send_beside};
 pub(crate) use derived::Taken;
 pub(crate) use pending::{HeldSegment, feed_pending, hold_segments};
+pub(crate) use words::Opener;
 
-use crate::db::{LEDGER, TILES_SINCE, open_reader, user_version};
+use crate::db::{LEDGER, TILES_SINCE, claims, open_reader, user_version};
+use crate::spool::spool_dirs;
+use crate::vault::RootKey;
 use conclave_ledger::{Auditor, ExtraCheck, Report, VerifierKey};
 use derived::Derived;
 use rusqlite::{Connection, ErrorCode};
@@ -40,6 +44,8 @@ pub struct Inspection<'a> {
     pub check: Option<ExtraCheck<'a>>,
     /// The key that must have signed the checkpoints; without one, the key beside them is believed.
     pub vkey: Option<VerifierKey>,
+    /// Opens sealed words where the root key is kept elsewhere.
+    pub root_key: Option<RootKey>,
 }
 
 /// What goes along with the entries.
@@ -89,7 +95,8 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
     // Read before the database is opened: what it speaks of was committed before.
     let kept = beside(dir)?;
     // Opened before the database is read: what is drained meanwhile is then seen here or there.
-    let segments = hold_segments(&dir.join("spool"))?;
+    let spools = spool_dirs(dir).map_err(|error| CannotCheck(error.to_string()))?;
+    let segments = hold_segments(&spools)?;
     let conn = match open(&database) {
         Ok(conn) => conn,
         Err(Trouble::Cannot(cannot)) => return Err(cannot),
@@ -101,7 +108,7 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
             Err(Trouble::Cannot(cannot)) => return Err(cannot),
             Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
         };
-        walk(&conn, segments, inspection, along)
+        walk(dir, &conn, segments, inspection, along)
     })
 }
 
@@ -139,17 +146,27 @@ fn go_along<'scope, 'env: 'scope>(
 
 /// Takes the whole log, entry by entry.
 fn walk(
+    dir: &Path,
     conn: &Connection,
     segments: Vec<HeldSegment>,
     inspection: Inspection<'_>,
     mut along: Along<'_>,
 ) -> Result<Report, CannotCheck> {
     let derived = RefCell::new(Derived::new(conn));
-    let Inspection { mut progress, mut check, vkey } = inspection;
+    let Inspection { mut progress, mut check, vkey, root_key } = inspection;
+    let forgotten = match claims(conn).map_err(Trouble::from) {
+        Ok(forgotten) => forgotten,
+        Err(Trouble::Cannot(cannot)) => return Err(cannot),
+        Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
+    };
+    let mut words = Opener::of(dir, root_key);
+    let opened = words.opened();
     let mut auditor = Auditor::with_check(Box::new(|seq, leaf, body| {
         check.as_mut().map_or(Ok(()), |check| check(seq, leaf, body))?;
+        words.check(leaf, body)?;
         derived.borrow_mut().compare(seq, leaf)
-    }));
+    }))
+    .knowing(forgotten);
     let mut told = |done, total| {
         if let Some(tell) = &mut progress {
             tell(done, total);
@@ -171,7 +188,8 @@ fn walk(
     }
     note_late_findings(&mut auditor, along, vkey.is_some());
     feed_pending(segments, &taken, &mut auditor)?;
-    Ok(auditor.finish(head.as_ref().map(|head| &head.head)))
+    let report = auditor.finish(head.as_ref().map(|head| &head.head));
+    Ok(Report { opened: opened.get(), ..report })
 }
 
 /// Tiles and checkpoints name a range of entries, so they only speak where no entry is known to be

@@ -8,8 +8,9 @@
 
 use super::link::{Connector, LinkError, Param};
 use super::log::LEAF_OF_A;
-use crate::archive::{ReadSide, add_to_tally};
+use crate::archive::{ReadSide, add_to_tally, opened};
 use crate::spool::{Intake, Progress};
+use crate::vault::Vault;
 use conclave_core::AuditId;
 use conclave_engine::{
     Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntry, Tally, Whose,
@@ -41,6 +42,7 @@ pub(crate) struct PgArchive {
     quick: Semaphore,
     intake: Arc<Intake>,
     progress: Arc<Progress>,
+    vault: Arc<Vault>,
     patience: Duration,
     /// Set while the server does not answer, so that turns do not each find out for themselves.
     away: Arc<AtomicBool>,
@@ -57,12 +59,13 @@ impl PgArchive {
         connector: Connector,
         intake: Arc<Intake>,
         progress: Arc<Progress>,
+        vault: Arc<Vault>,
         (readers, patience): (usize, Duration),
     ) -> Self {
         let lane = || Semaphore::new(readers.max(1));
         let (patient, quick) = (lane(), lane());
         let (idle, away) = (Mutex::default(), Arc::default());
-        Self { connector, idle, patient, quick, intake, progress, patience, away }
+        Self { connector, idle, patient, quick, intake, progress, vault, patience, away }
     }
 
     /// Asks on behalf of a turn, which must not be held up by a server that is away or slow.
@@ -210,7 +213,9 @@ impl Archive for PgArchive {
             );
             let tenant = tenant.cast_signed();
             let values = [(&id.0 as _, Type::UUID), (&tenant as _, Type::INT8)];
-            self.ask(true, &sql, &values).await?.iter().map(stored_entry).collect()
+            let rows = self.ask(true, &sql, &values).await?;
+            let found = rows.iter().map(stored_entry).collect::<Answer<_>>()?;
+            opened(&self.vault, found).await
         }
         .boxed()
     }
@@ -240,7 +245,9 @@ impl Archive for PgArchive {
             );
             let tenant = tenant.cast_signed();
             let values = [(&key.as_slice() as _, Type::BYTEA), (&tenant as _, Type::INT8)];
-            self.recall(&sql, &values).await?.first().map(stored_entry).transpose()
+            let found = self.recall(&sql, &values).await?;
+            let found = found.iter().map(stored_entry).collect::<Answer<_>>()?;
+            Ok(opened(&self.vault, found).await?.pop())
         }
         .boxed()
     }

@@ -41,6 +41,8 @@ pub(super) struct Derivation {
     pub(super) deliveries: BTreeMap<[u8; 16], (i64, DeliveryColumns)>,
     pub(super) changes: Vec<(Vec<u8>, i64)>,
     pub(super) rotations: Vec<(i64, String, String)>,
+    /// Erasures and purges, with the words they delete.
+    pub(super) forgotten: Vec<(i64, Leaf)>,
 }
 
 impl Batch {
@@ -145,10 +147,12 @@ impl Derivation {
                 }
             }
             Kind::Delivery => self.deliver(seq, leaf),
-            Kind::KeyChange => {
-                let id = leaf.draft.public.get("outbox").and_then(Value::as_bytes);
-                self.changes.extend(id.map(|id| (id.to_vec(), seq)));
+            Kind::KeyChange => self.change(seq, leaf),
+            Kind::SubjectErase => {
+                self.change(seq, leaf);
+                self.forgotten.push((seq, leaf.clone()));
             }
+            Kind::RetentionPurge => self.forgotten.push((seq, leaf.clone())),
             // A rotation that does not hold changes no key; `verify` names it.
             Kind::KeyRotate => {
                 let rotation = Rotation::from_public(&leaf.draft.public).filter(Rotation::holds);
@@ -157,6 +161,11 @@ impl Derivation {
             }
             _ => {}
         }
+    }
+
+    fn change(&mut self, seq: i64, leaf: &Leaf) {
+        let id = leaf.draft.public.get("outbox").and_then(Value::as_bytes);
+        self.changes.extend(id.map(|id| (id.to_vec(), seq)));
     }
 
     /// Most deliveries come in the same batch as their decision; then one row is written, once.
@@ -173,7 +182,11 @@ impl Derivation {
 
     /// How many rows it comes to.
     pub(super) fn len(&self) -> usize {
-        self.decisions.len() + self.deliveries.len() + self.changes.len() + self.rotations.len()
+        self.decisions.len()
+            + self.deliveries.len()
+            + self.changes.len()
+            + self.rotations.len()
+            + self.forgotten.len()
     }
 }
 

@@ -10,18 +10,22 @@ use super::link::{Conn, Connector, LinkError, Param};
 use super::log::{read_head, write_derived, write_entries, write_head};
 use super::snapshot::PgSnapshot;
 use super::url::DatabaseUrl;
+use super::vault::insert as insert_subject;
 use super::{schema, shared};
 use crate::backing::refuse_bound;
 use crate::db::{LogState, SqliteLog, SqliteSnapshots};
 use crate::error::StoreError;
+use crate::forget::Retention;
 use crate::keys::{BookTables, NoteTable, Pepper, SqliteBooks, SqliteNotes};
 use crate::lock::DirLock;
 use crate::publish::{KeyFile, Published};
 use crate::replica::Identity;
 use crate::snapshot::{Snapshot, Snapshots};
+use crate::vault::{KeyTables, SqliteKeys};
 use conclave_engine::Entropy;
 use conclave_ledger::Leaf;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::types::Type;
 
@@ -59,7 +63,7 @@ pub fn move_to_postgres(
     if !database.is_file() {
         return Err(StoreError::Key(format!("there is no ledger in {}", dir.display())));
     }
-    let log = SqliteLog::open(&database)?;
+    let log = SqliteLog::open(&database, Arc::default())?;
     let identity = Identity::load(dir, log.state.taken.keys().next_back().copied(), entropy)?;
     let pepper = Pepper::load(dir, entropy)?;
     let connector = Connector::new(url)?;
@@ -79,6 +83,7 @@ pub fn move_to_postgres(
     } else {
         copy_log(&conn, &database, &log.state, progress)?;
         copy_books(&conn, dir)?;
+        copy_vault(&conn, dir)?;
         shared::begins_log(&conn, identity.replica).map_err(named)?;
         conn.commit().map_err(named)?;
     }
@@ -127,7 +132,7 @@ fn copy_log(
 fn flush(conn: &Conn, batch: &mut Batch) -> Result<(), LinkError> {
     if batch.len() > 0 {
         write_entries(conn, batch)?;
-        write_derived(conn, &batch.derived)?;
+        write_derived(conn, &batch.derived, &Retention::default())?;
         *batch = Batch::new(std::mem::take(&mut batch.state));
     }
     Ok(())
@@ -155,6 +160,56 @@ fn copy_books(conn: &Conn, dir: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Copies the keys of people, wrapped as they are: the root key stays what it was.
+fn copy_vault(conn: &Conn, dir: &Path) -> Result<(), StoreError> {
+    let named = |error: LinkError| conn.connector().named(&error);
+    let mut keys = SqliteKeys::open(dir)?;
+    let Some(lookup) = keys.lookup()? else { return Ok(()) };
+    let (legacy, (erased, rotated)) = (keys.is_legacy()?, keys.since_rotation()?);
+    let (erased, rotated) = (erased.map(u64::cast_signed), rotated.cast_signed());
+    let values: [Param<'_>; 4] = [
+        (&lookup, Type::BYTEA),
+        (&rotated, Type::INT8),
+        (&erased, Type::INT8),
+        (&legacy, Type::BOOL),
+    ];
+    conn.execute("INSERT INTO vault VALUES (1, $1, $2, $3, $4)", &values).map_err(named)?;
+    for (tenant, epoch, wrapped) in keys.tenants()? {
+        let tenant = tenant.cast_signed();
+        let values: [Param<'_>; 3] =
+            [(&tenant, Type::INT8), (&epoch, Type::INT8), (&wrapped, Type::BYTEA)];
+        conn.execute("INSERT INTO tenant_key VALUES ($1, $2, $3)", &values).map_err(named)?;
+    }
+    copy_erasures(conn, &mut keys)?;
+    let mut after = Vec::new();
+    loop {
+        let page = keys.page(&after)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.key.id.to_vec();
+        page.iter().try_for_each(|new| insert_subject(conn, new)).map_err(named)?;
+    }
+}
+
+fn copy_erasures(conn: &Conn, keys: &mut SqliteKeys) -> Result<(), StoreError> {
+    let unfinished = keys.intents(true)?;
+    for intent in keys.intents(false)? {
+        let (tenant, when) = (intent.tenant.cast_signed(), intent.requested_ms.cast_signed());
+        // Nobody asks to the millisecond when one was finished, only whether.
+        let erased = (!unfinished.contains(&intent)).then_some(when);
+        let sql = "INSERT INTO erasure (subject, tenant, request, requested_ms, erased_ms)
+                   VALUES ($1, $2, $3, $4, $5)";
+        let values: [Param<'_>; 5] = [
+            (&intent.subject.as_slice(), Type::BYTEA),
+            (&tenant, Type::INT8),
+            (&intent.request.as_slice(), Type::BYTEA),
+            (&when, Type::INT8),
+            (&erased, Type::INT8),
+        ];
+        conn.execute(sql, &values).map_err(|error| conn.connector().named(&error))?;
+    }
+    Ok(())
+}
+
 /// Derives the query tables again from the log, in one transaction; says from how many entries.
 ///
 /// # Errors
@@ -167,7 +222,8 @@ pub fn rebuild_database(url: &DatabaseUrl) -> Result<u64, StoreError> {
     conn.begin().map_err(named)?;
     let head = read_head(&conn, "FOR UPDATE").map_err(named)?;
     let head = head.map_err(|what| StoreError::damaged(&connector.shown(), what))?;
-    let clear = "DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation";
+    let clear = "DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation; \
+                 DELETE FROM log_forgotten";
     conn.run(clear).map_err(named)?;
     let (size, mut derived) = (head.range.size(), Derivation::default());
     PgSnapshot(&conn).leaves(0, size, &mut |seq, leaf| {
@@ -175,11 +231,12 @@ pub fn rebuild_database(url: &DatabaseUrl) -> Result<u64, StoreError> {
             derived.add(seq.cast_signed(), &leaf);
         }
         if derived.len() >= BUNDLE_ENTRIES {
-            write_derived(&conn, &std::mem::take(&mut derived)).map_err(named)?;
+            write_derived(&conn, &std::mem::take(&mut derived), &Retention::default())
+                .map_err(named)?;
         }
         Ok(())
     })?;
-    write_derived(&conn, &derived).map_err(named)?;
+    write_derived(&conn, &derived, &Retention::default()).map_err(named)?;
     conn.commit().map_err(named)?;
     Ok(size)
 }

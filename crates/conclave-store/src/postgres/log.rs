@@ -6,14 +6,17 @@
 //! **Invariant:** an entry whose number is not above its replica's mark is skipped, so that each is in
 //! the log exactly once however often it is handed over.
 
-use super::batch::{Batch, Derivation, decode_edge, encode_edge};
+use super::batch::{AuditRow, Batch, Derivation, decode_edge, encode_edge};
 use super::lease::Lease;
 use super::link::{Conn, Connector, LinkError};
+use super::vault::WaitingKeys;
+use super::words::forget_words;
 use super::{schema, shared};
 use crate::backing::make_signing_key;
 use crate::db::LogState;
 use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
 use crate::error::StoreError;
+use crate::forget::Retention;
 use crate::keys::Pepper;
 use crate::options::StoreOptions;
 use crate::publish::KeyFile;
@@ -46,6 +49,8 @@ pub(crate) struct PgLog {
     conn: Conn,
     lease: Lease,
     size: u64,
+    waiting: WaitingKeys,
+    retention: Arc<Retention>,
 }
 
 /// Reads the head and what stands beside it; the inner error is a sentence about damage.
@@ -87,6 +92,8 @@ impl LogDatabase for PgLog {
     }
 
     fn append(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError> {
+        // What was sealed with a key that waits must not be in the database before the key is.
+        self.waiting.hand_over(&self.conn)?;
         self.conn.begin()?;
         let state = read_head(&self.conn, "FOR UPDATE")?.map_err(DrainError::Database)?;
         if state.range.size() < self.size {
@@ -112,7 +119,7 @@ impl LogDatabase for PgLog {
         if batch.len() == 0 {
             self.conn.run("ROLLBACK")?;
         } else {
-            write(&self.conn, &batch)?;
+            write(&self.conn, &batch, &self.retention)?;
             self.conn.commit()?;
         }
         self.size = size;
@@ -147,9 +154,9 @@ impl LogDatabase for PgLog {
 }
 
 /// Writes a batch; the head must be locked.
-pub(super) fn write(conn: &Conn, batch: &Batch) -> Result<(), LinkError> {
+pub(super) fn write(conn: &Conn, batch: &Batch, retention: &Retention) -> Result<(), LinkError> {
     write_entries(conn, batch)?;
-    write_derived(conn, &batch.derived)?;
+    write_derived(conn, &batch.derived, retention)?;
     write_head(conn, &batch.state)
 }
 
@@ -220,9 +227,13 @@ pub(super) fn write_head(conn: &Conn, state: &LogState) -> Result<(), LinkError>
 }
 
 /// Writes the rows that follow from entries.
-pub(super) fn write_derived(conn: &Conn, derived: &Derivation) -> Result<(), LinkError> {
+pub(super) fn write_derived(
+    conn: &Conn,
+    derived: &Derivation,
+    retention: &Retention,
+) -> Result<(), LinkError> {
     if !derived.decisions.is_empty() {
-        write_decisions(conn, derived)?;
+        write_decisions(conn, derived, retention)?;
     }
     if !derived.deliveries.is_empty() {
         write_deliveries(conn, derived)?;
@@ -238,20 +249,30 @@ pub(super) fn write_derived(conn: &Conn, derived: &Derivation) -> Result<(), Lin
         let sql = "INSERT INTO log_rotation VALUES ($1, $2, $3)";
         conn.execute(sql, &[(seq, Type::INT8), (old, Type::TEXT), (new, Type::TEXT)])?;
     }
-    Ok(())
+    // Last: what came in the same batch must be found as well.
+    derived.forgotten.iter().try_for_each(|(seq, leaf)| forget_words(conn, *seq, leaf))
 }
 
-fn write_decisions(conn: &Conn, derived: &Derivation) -> Result<(), LinkError> {
+fn write_decisions(
+    conn: &Conn,
+    derived: &Derivation,
+    retention: &Retention,
+) -> Result<(), LinkError> {
     macro_rules! column {
         (|$row:ident| $value:expr) => {
             derived.decisions.iter().map(|$row| $value).collect::<Vec<_>>()
         };
     }
+    let kept_until = |row: &AuditRow| {
+        let (tenant, at) = (row.decision.tenant, row.decision.timestamp_ms);
+        let until = retention.until(tenant.cast_unsigned(), at.cast_unsigned());
+        until.map(|until| i64::try_from(until).unwrap_or(i64::MAX))
+    };
     let sql = "INSERT INTO response_audit_log SELECT * FROM unnest($1::bigint[], $2::uuid[],
                $3::bytea[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bigint[], $8::text[],
                $9::text[], $10::bigint[], $11::bigint[], $12::boolean[], $13::text[], $14::text[],
                $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
-               $20::text[]) ON CONFLICT DO NOTHING";
+               $20::text[], $21::boolean[], $22::bigint[]) ON CONFLICT DO NOTHING";
     let values = [
         (&column!(|row| row.seq) as _, Type::INT8_ARRAY),
         (&column!(|row| Uuid::from_bytes(row.decision.id)) as _, Type::UUID_ARRAY),
@@ -276,6 +297,8 @@ fn write_decisions(conn: &Conn, derived: &Derivation) -> Result<(), LinkError> {
             &column!(|row| row.delivery.as_ref().map(|(_, d)| clean(&d.status))) as _,
             Type::TEXT_ARRAY,
         ),
+        (&column!(|_row| false) as _, Type::BOOL_ARRAY),
+        (&column!(|row| kept_until(row)) as _, Type::INT8_ARRAY),
     ];
     conn.execute(sql, &values).map(|_| ())
 }
@@ -315,6 +338,8 @@ pub(crate) struct PgSource {
     pub(crate) dir: PathBuf,
     pub(crate) pepper: Pepper,
     pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) waiting: WaitingKeys,
+    pub(crate) retention: Arc<Retention>,
 }
 
 impl PgSource {
@@ -335,7 +360,9 @@ impl PgSource {
         let head = read_head(&conn, "").map_err(named)?;
         let mut state = head.map_err(|what| StoreError::damaged(&self.connector.shown(), what))?;
         state.taken = load_taken(&conn, replica).map_err(named)?.into_iter().collect();
-        let log = PgLog { conn, lease: self.lease, size: state.range.size() };
+        let size = state.range.size();
+        let (waiting, retention) = (self.waiting.clone(), Arc::clone(&self.retention));
+        let log = PgLog { conn, lease: self.lease, size, waiting, retention };
         Ok((log, state, begins))
     }
 

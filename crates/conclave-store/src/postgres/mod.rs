@@ -17,6 +17,8 @@ mod shared;
 mod snapshot;
 mod tls;
 mod url;
+mod vault;
+mod words;
 
 pub use import::{Moved, move_to_postgres, rebuild_database};
 pub use inspect::inspect_database;
@@ -30,3 +32,5 @@ pub(crate) use log::PgSource;
 pub(crate) use session::Session;
 pub(crate) use shared::is_bound;
 pub(crate) use snapshot::PgSnapshots;
+pub(crate) use vault::{PgVault, WaitingKeys};
+pub(crate) use words::PgWords;

@@ -32,7 +32,7 @@ impl Place {
     pub fn dir(&self, replica: usize) -> PathBuf {
         let dir = self.root.path().join(format!("replica{replica}"));
         std::fs::create_dir_all(&dir).unwrap();
-        for secret in ["pepper", "ledger.key"] {
+        for secret in ["pepper", "ledger.key", "root.key"] {
             let first = self.root.path().join("replica0").join(secret);
             if first.exists() && !dir.join(secret).exists() {
                 std::fs::copy(first, dir.join(secret)).unwrap();

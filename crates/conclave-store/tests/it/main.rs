@@ -3,6 +3,8 @@
 
 mod archive;
 mod crash;
+mod disks;
+mod forget;
 mod keys;
 mod lock;
 mod proofs;

@@ -164,6 +164,9 @@ async fn a_ledger_from_before_tiles_gets_them_once() {
     let before = tiles();
     assert_eq!(before.len(), 3, "two of level 0 and the growing one above");
     let older = "DROP TABLE log_tile; DROP TABLE log_checkpoint; DROP TABLE log_rotation;
+                 DROP TABLE log_forgotten;
+                 ALTER TABLE response_audit_log DROP COLUMN anonymized;
+                 ALTER TABLE response_audit_log DROP COLUMN data_retention_until;
                  PRAGMA user_version = 2;";
     conn.execute_batch(older).unwrap();
     std::fs::remove_file(dir.path().join("checkpoint")).unwrap();

@@ -10,6 +10,7 @@
 
 mod datasets;
 mod latency;
+mod manner;
 mod ordinary;
 mod properties;
 mod spec;

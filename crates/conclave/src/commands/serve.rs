@@ -19,9 +19,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Separates the key of pseudonyms from the keyed hashes of API keys.
-const PSEUDONYMS: &str = "conclave.pseudonyms.v1";
-
 /// Readers do not wait for it; a longer wait makes larger and so cheaper transactions.
 const DRAIN_LINGER: Duration = Duration::from_millis(250);
 
@@ -58,21 +55,26 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let anchors = Anchors::new(&config, clock.clone())?;
-    let store = Store::open(StoreOptions {
-        stamp: stamp(&config)?,
+    let store = Arc::new(Store::open(StoreOptions {
+        stamp: assemble::stamp(&config)?,
+        root_key: assemble::root_key(&config)?,
         drain_linger: DRAIN_LINGER,
         database: config.storage.url().map_err(|why| anyhow!("storage.database: {why}"))?,
         origin: config.ledger.origin.clone(),
         anchor: anchors.clone().map(|anchors| anchors as Arc<dyn Anchor>),
+        spool_fallback: config.storage.spool_fallback.clone(),
+        spool_bytes_max: config.storage.spool_bytes_max,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
-    })?;
+    })?);
+    store.set_retention(assemble::retention(&config));
     let ground = Ground {
         ledger: store.ledger(),
         archive: store.archive(),
         memory: Arc::new(Memory::new(store.archive())),
+        subjects: store.subjects(),
         clock,
         entropy,
-        pseudonym_key: store.key_book().digest(PSEUDONYMS),
+        pseudonym_key: store.pseudonym_key(),
     };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
@@ -85,8 +87,12 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let dashboard = dashboard(&config, &store, &ground, &gateway)?;
     announce(&config, address);
     let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
-    let chores =
-        tokio::spawn(reload_and_flush(hangup, args.config.clone(), ground, gateway.clone()));
+    let chores = tokio::spawn(reload_and_flush(
+        hangup,
+        args.config.clone(),
+        (ground, store.clone()),
+        gateway.clone(),
+    ));
     let pages = conclave_dashboard::router(dashboard);
     let routes = router(gateway.clone()).merge(pages);
     serve(listener, routes, limits.clone(), stop).await;
@@ -119,7 +125,7 @@ async fn listen(config: &Config) -> anyhow::Result<TcpListener> {
 fn welcome(store: &Store, config: &Config) -> anyhow::Result<()> {
     if store.is_new() {
         let draft = Draft::new(Kind::Genesis, 0);
-        let stamp = stamp(config)?;
+        let stamp = assemble::stamp(config)?;
         let Stamp { policy, directives, build } = stamp;
         store.ledger().append_soon(Draft { policy, directives, build, ..draft }, Body::empty());
     }
@@ -217,14 +223,6 @@ fn dashboard(
     }))
 }
 
-fn stamp(config: &Config) -> anyhow::Result<Stamp> {
-    Ok(Stamp {
-        policy: assemble::digest(config),
-        directives: assemble::instinct(config)?.digest(),
-        build: env!("CARGO_PKG_VERSION").to_owned(),
-    })
-}
-
 fn announce(config: &Config, address: std::net::SocketAddr) {
     tracing::info!(
         dashboard = %format!("http://{address}/"),
@@ -239,25 +237,27 @@ fn announce(config: &Config, address: std::net::SocketAddr) {
 async fn reload_and_flush(
     mut hangup: Signal,
     file: Option<std::path::PathBuf>,
-    ground: Ground,
+    (ground, store): (Ground, Arc<Store>),
     gateway: Gateway,
 ) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
             _ = second.tick() => gateway.flush_refusals(),
-            _ = hangup.recv() => reload(file.as_deref(), &ground, &gateway),
+            _ = hangup.recv() => reload(file.as_deref(), &ground, &store, &gateway),
         }
     }
 }
 
 /// A bad file keeps the old configuration.
-fn reload(file: Option<&std::path::Path>, ground: &Ground, gateway: &Gateway) {
+fn reload(file: Option<&std::path::Path>, ground: &Ground, store: &Store, gateway: &Gateway) {
     let rebuilt = config::load(file)
         .map_err(anyhow::Error::from)
-        .and_then(|config| Ok((assemble::engine(&config, ground)?, assemble::manners(&config))));
+        .and_then(|config| Ok((assemble::engine(&config, ground)?, config)));
     match rebuilt {
-        Ok((engine, manners)) => {
+        Ok((engine, config)) => {
+            let manners = assemble::manners(&config);
+            store.set_retention(assemble::retention(&config));
             gateway.reload(Arc::new(engine), manners);
             tracing::info!("the configuration was reloaded");
         }

@@ -42,7 +42,7 @@ impl DatabaseRef {
 /// When it cannot be read or is none; the sentence does not repeat it.
 pub fn database_url(text: &str) -> Result<DatabaseUrl, String> {
     let written = text.starts_with("env:") || text.starts_with("file:");
-    let address = if written { SecretRef::new(text)?.resolve()? } else { text.to_owned() };
+    let address = if written { SecretRef::parse(text)?.resolve()? } else { text.to_owned() };
     DatabaseUrl::parse(&address).map_err(|error| error.to_string())
 }
 

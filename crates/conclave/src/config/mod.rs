@@ -25,10 +25,12 @@ use std::path::PathBuf;
 pub struct Config {
     /// Where to listen and where to keep data.
     pub server: Server,
-    /// What stands behind the spool.
-    pub storage: Storage,
     /// Bounds on what clients can make grow.
     pub limits: Limits,
+    /// How what is recorded is kept.
+    pub storage: Storage,
+    /// What single tenants want otherwise, by name.
+    pub tenants: BTreeMap<String, Tenant>,
     /// Which directives are in force.
     pub directives: Directives,
     /// How replies are deliberated.
@@ -101,13 +103,36 @@ impl Default for Server {
     }
 }
 
-/// What stands behind the spool.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+/// How what is recorded is kept, and where it goes when a disk fails.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Storage {
     /// The address of a PostgreSQL database; `env:NAME` or `file:PATH` where it holds a password.
     /// Without one, SQLite in the data directory.
     pub database: Option<DatabaseRef>,
+    /// The key that opens the keys of people, as `env:NAME` or `file:PATH`: 64 hexadecimal digits.
+    /// Without one, `root.key` in the data directory is made and used.
+    pub root_key: Option<SecretRef>,
+    /// Days after which the words of a decision are deleted; 0 keeps them.
+    #[schemars(range(max = 36_500))]
+    pub retention_days: u32,
+    /// A second spool directory, best on another disk, for when the first cannot be written.
+    pub spool_fallback: Option<PathBuf>,
+    /// How many bytes the spool may take while the database does not answer.
+    #[schemars(range(min = 201_326_592_u64, max = 1_099_511_627_776_u64))]
+    pub spool_bytes_max: u64,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self {
+            database: None,
+            root_key: None,
+            retention_days: 0,
+            spool_fallback: None,
+            spool_bytes_max: 10 << 30,
+        }
+    }
 }
 
 impl Storage {
@@ -118,6 +143,19 @@ impl Storage {
     pub fn url(&self) -> Result<Option<conclave_store::DatabaseUrl>, String> {
         self.database.as_ref().map(DatabaseRef::url).transpose()
     }
+}
+
+/// What one tenant wants otherwise.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tenant {
+    /// Days after which the words of a decision are deleted; 0 keeps them.
+    #[schemars(range(max = 36_500))]
+    pub retention_days: Option<u32>,
+    /// Nothing of this tenant is deleted because of its age.
+    pub legal_hold: bool,
+    /// Nothing of these people is deleted because of its age.
+    pub legal_hold_users: Vec<String>,
 }
 
 /// Which directives are in force.
@@ -233,6 +271,8 @@ pub struct Policy {
     pub on_injection: OnInjection,
     /// Leaves the `conclave` key out of replies, for clients that refuse unknown fields.
     pub omit_own_fields: bool,
+    /// What happens to a reply whose decision no disk takes.
+    pub audit_failure: AuditFailure,
 }
 
 impl Default for Policy {
@@ -243,8 +283,20 @@ impl Default for Policy {
             on_input_block: OnInputBlock::Error,
             on_injection: OnInjection::Flag,
             omit_own_fields: false,
+            audit_failure: AuditFailure::Hold,
         }
     }
+}
+
+/// What happens to a reply whose decision no disk takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditFailure {
+    /// 503 `audit_unavailable`; where the trouble is known already, no model is asked.
+    #[default]
+    Hold,
+    /// It is delivered, counted and reported.
+    DeliverAndAlert,
 }
 
 /// Modes.

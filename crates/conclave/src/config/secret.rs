@@ -9,15 +9,14 @@ use serde::{Deserialize, Serialize};
 pub struct SecretRef(#[schemars(regex(pattern = "^(env|file):.+$"))] String);
 
 impl SecretRef {
-    /// A reference as it is written.
+    /// Reads a reference.
     ///
     /// # Errors
-    /// When it is none; the text itself is not repeated, somebody may have written the secret there.
-    pub fn new(text: &str) -> Result<Self, String> {
+    /// When it is none. The text is not repeated: somebody may have written the secret there.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         match text.split_once(':') {
             Some(("env" | "file", rest)) if !rest.is_empty() => Ok(Self(text.to_owned())),
-            _ => Err("a secret must be given as env:NAME or file:PATH, never in the file itself"
-                .to_owned()),
+            _ => Err("a secret must be given as env:NAME or file:PATH, never in the file itself"),
         }
     }
 
@@ -40,7 +39,6 @@ impl SecretRef {
 
 impl<'de> Deserialize<'de> for SecretRef {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::new(&text).map_err(serde::de::Error::custom)
+        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }

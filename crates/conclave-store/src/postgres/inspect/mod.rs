@@ -10,12 +10,16 @@ mod walk;
 use super::link::{Conn, Connector, LinkError};
 use super::schema;
 use super::url::DatabaseUrl;
+use super::vault::{PgVault, WaitingKeys};
+use super::words::claims;
 use crate::inspect::{
-    AHEAD, CannotCheck, CheckpointCheck, HeldSegment, Inspection, KeyChain, Opened, Trouble,
-    beside, feed_pending, hold_segments, send_beside,
+    AHEAD, CannotCheck, CheckpointCheck, HeldSegment, Inspection, KeyChain, Opened, Opener,
+    Trouble, beside, feed_pending, hold_segments, send_beside,
 };
 use crate::options::SEGMENT_BYTES_MAX;
 use crate::publish::{Handover, Published};
+use crate::spool::spool_dirs;
+use crate::vault::{Book, RootKey};
 use conclave_ledger::{Auditor, Report, VerifierKey};
 use std::cell::RefCell;
 use std::path::Path;
@@ -60,7 +64,10 @@ pub fn inspect_database(
     // Read before the database is: what is drained or signed meanwhile is then seen here or there.
     let kept = dir.map(beside).transpose()?.flatten();
     let segments = match dir {
-        Some(dir) if dir.join("spool").is_dir() => hold_segments(&dir.join("spool"))?,
+        Some(dir) if dir.join("spool").is_dir() => {
+            let spools = spool_dirs(dir).map_err(|error| CannotCheck(error.to_string()))?;
+            hold_segments(&spools)?
+        }
         _ => Vec::new(),
     };
     let conn = open(url)?;
@@ -84,7 +91,8 @@ pub fn inspect_database(
                 }
             }
         };
-        walk(&conn, segments, checkpoints, inspection)
+        let opener = opener(url, dir, inspection.root_key.clone());
+        walk(&conn, segments, (checkpoints, opener), inspection)
     })
 }
 
@@ -185,15 +193,23 @@ fn stream_checkpoints(
 fn walk(
     conn: &Conn,
     segments: Vec<HeldSegment>,
-    checkpoints: CheckpointCheck,
+    (checkpoints, mut words): (CheckpointCheck, Opener),
     inspection: Inspection<'_>,
 ) -> Result<Report, CannotCheck> {
-    let Inspection { progress, mut check, vkey } = inspection;
+    let Inspection { progress, mut check, vkey, .. } = inspection;
+    let forgotten = match claims(conn).map_err(Trouble::from) {
+        Ok(forgotten) => forgotten,
+        Err(Trouble::Cannot(cannot)) => return Err(cannot),
+        Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
+    };
+    let opened = words.opened();
     let seen = RefCell::new(Seen::default());
     let auditor = Auditor::with_check(Box::new(|seq, leaf, body| {
         seen.borrow_mut().note(seq, leaf);
+        words.check(leaf, body)?;
         check.as_mut().map_or(Ok(()), |check| check(seq, leaf, body))
-    }));
+    }))
+    .knowing(forgotten);
     // Asked first: after damage the transaction gives no answers any more.
     let last = match last_checkpoint(conn) {
         Ok(last) => last,
@@ -212,7 +228,19 @@ fn walk(
     };
     let mut auditor = walk.finish(last, vkey.is_some());
     feed_rest(segments, &seen, &mut auditor)?;
-    Ok(auditor.finish(head.as_ref()))
+    let report = auditor.finish(head.as_ref());
+    Ok(Report { opened: opened.get(), ..report })
+}
+
+/// Opens words with the root key of a replica's directory, or the one that is given.
+fn opener(url: &DatabaseUrl, dir: Option<&Path>, root_key: Option<RootKey>) -> Opener {
+    let book = || {
+        let dir = dir?;
+        let waiting = WaitingKeys::beside(dir)?;
+        let tables = PgVault::later(Connector::new(url).ok()?, dir, waiting);
+        Book::over_to_read(dir, Box::new(tables), root_key)
+    };
+    Opener::over(book())
 }
 
 fn feed_rest(

@@ -68,6 +68,11 @@ CREATE TABLE log_change (
     seq bigint NOT NULL
 );
 
+-- Entries that say which words were deleted.
+CREATE TABLE log_forgotten (
+    seq bigint PRIMARY KEY
+);
+
 CREATE FUNCTION conclave_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the ledger is append-only: % of % is refused', TG_OP, TG_TABLE_NAME
@@ -119,7 +124,9 @@ CREATE TABLE response_audit_log (
     delivery_seq bigint,
     delivered_ms bigint,
     delivered_bytes bigint,
-    delivery_status text
+    delivery_status text,
+    anonymized boolean NOT NULL DEFAULT false,
+    data_retention_until bigint
 );
 CREATE INDEX audit_by_tenant ON response_audit_log (tenant, seq);
 CREATE INDEX audit_by_outcome ON response_audit_log (outcome, seq);
@@ -127,6 +134,7 @@ CREATE INDEX audit_by_session ON response_audit_log (session, seq) WHERE session
 CREATE INDEX audit_by_subject ON response_audit_log (subject, seq) WHERE subject IS NOT NULL;
 CREATE INDEX audit_escalated ON response_audit_log (seq) WHERE action = 'escalate';
 CREATE INDEX audit_undelivered ON response_audit_log (replica, seq) WHERE delivery_status IS NULL;
+CREATE INDEX audit_kept ON response_audit_log (tenant, timestamp_ms) WHERE NOT anonymized;
 CREATE INDEX audit_by_time ON response_audit_log USING brin (timestamp_ms) WITH (pages_per_range = 16);
 
 -- Who writes under which name, and until when nobody else may.
@@ -140,6 +148,41 @@ CREATE TABLE replica_lease (
 CREATE TABLE shared_fact (
     name text PRIMARY KEY,
     value bytea NOT NULL
+);
+
+-- The keys of people. Every key is wrapped, and a person is found by a keyed hash; whoever was met
+-- by two replicas while the database was away has two keys under one hash.
+CREATE TABLE vault (
+    id smallint PRIMARY KEY CHECK (id = 1),
+    lookup bytea NOT NULL,
+    rotated_ms bigint NOT NULL,
+    erased_ms bigint,
+    legacy boolean NOT NULL
+);
+CREATE TABLE tenant_key (
+    tenant bigint PRIMARY KEY,
+    epoch bigint NOT NULL,
+    wrapped bytea NOT NULL
+);
+CREATE TABLE subject_key (
+    id bytea PRIMARY KEY,
+    tenant bigint NOT NULL,
+    epoch bigint NOT NULL,
+    wrapped bytea NOT NULL,
+    name bytea,
+    lookup bytea,
+    day bigint,
+    created_ms bigint NOT NULL
+);
+CREATE INDEX key_by_lookup ON subject_key (lookup) WHERE lookup IS NOT NULL;
+CREATE INDEX key_of_day ON subject_key (tenant, day) WHERE day IS NOT NULL;
+CREATE TABLE erasure (
+    n bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    subject bytea PRIMARY KEY,
+    tenant bigint NOT NULL,
+    request bytea NOT NULL UNIQUE,
+    requested_ms bigint NOT NULL,
+    erased_ms bigint
 );
 
 -- Operational: may change.

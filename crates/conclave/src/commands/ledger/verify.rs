@@ -35,6 +35,7 @@ pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answ
                 progress: Some(Box::new(|done, all| bar.show(done, all))),
                 check: Some(Box::new(|_, leaf, _| replay(leaf).map_err(|error| error.to_string()))),
                 vkey: vkey.clone(),
+                root_key: None,
             };
             let report = match database {
                 Some(url) => inspect_database(&url, Some(&dir), inspection)?,
@@ -96,6 +97,8 @@ fn as_value(report: &Report, pinned: bool, with_leaves: bool) -> serde_json::Val
         "pending": report.pending,
         "root": report.root,
         "bodies": report.bodies,
+        "opened": report.opened,
+        "forgotten": report.forgotten,
         "checkpoints": report.checkpoints,
         "signed": report.signed,
         "key_given": pinned,

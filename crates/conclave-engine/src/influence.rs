@@ -1,0 +1,185 @@
+//! How much each sensor, verifier or guard had to do with what a person was told.
+//!
+//! **Invariant:** influences add up to one; whoever is taken away leaves their share to the others.
+
+use crate::correction::reasons_of;
+use crate::stored::{StoredDecision, array, ballot_of};
+use conclave_core::{Ballot, Cast, Outcome, Vote};
+use conclave_ledger::Value;
+use conclave_voice::Sensor;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+/// One influence on the reply.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Contribution {
+    /// Who.
+    pub name: String,
+    /// What it did there.
+    pub part: Part,
+    /// How much of the whole, 0 to 1.
+    pub influence: f64,
+    /// Why, in plain words.
+    pub reasoning: String,
+}
+
+/// What a contributor did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Listened to the person and shaped how the reply was to sound.
+    Sensor,
+    /// Judged whether it may be sent.
+    Verifier,
+    /// Stopped or answered the turn before a model was asked.
+    Guard,
+}
+
+/// Everyone who had a part, sensors first. Those who shaped the reply and those who judged it share it
+/// evenly, and among themselves by how much they sensed or how much their ballot weighed.
+pub(crate) fn contributions(
+    stored: &StoredDecision,
+    outcome: Option<Outcome>,
+) -> Vec<Contribution> {
+    let all = shared(sensors(stored), verifiers(stored));
+    if all.is_empty() { vec![guard(stored, outcome)] } else { all }
+}
+
+fn shared(mut shaped: Vec<Contribution>, mut judged: Vec<Contribution>) -> Vec<Contribution> {
+    let each = if shaped.is_empty() || judged.is_empty() { 1.0 } else { 0.5 };
+    share(&mut shaped, each);
+    share(&mut judged, each);
+    shaped.extend(judged);
+    shaped
+}
+
+/// Makes the influences of some add up to `whole`.
+fn share(some: &mut [Contribution], whole: f64) {
+    let sum: f64 = some.iter().map(|one| one.influence).sum();
+    for one in some {
+        one.influence *= whole / sum;
+    }
+}
+
+fn sensors(stored: &StoredDecision) -> Vec<Contribution> {
+    let field = stored.words("field").unwrap_or_default();
+    let known = field["sensors"].as_array().into_iter().flatten();
+    known
+        .filter_map(|sensor| {
+            let influence = sensor["influence"].as_f64().filter(|share| *share > 0.0)?;
+            let name = sensor["name"].as_str()?.to_owned();
+            let sensed = Sensor::ALL.into_iter().find(|sensor| sensor.as_str() == name);
+            let reasoning = sensed.map_or("listened to the conversation", Sensor::listens_for);
+            Some(Contribution { name, part: Part::Sensor, influence, reasoning: reasoning.into() })
+        })
+        .collect()
+}
+
+fn verifiers(stored: &StoredDecision) -> Vec<Contribution> {
+    let ballots = last_panel(stored).map(|panel| array(panel.get("ballots"))).unwrap_or_default();
+    let spoken = last_words(stored);
+    ballots
+        .iter()
+        .filter_map(ballot_of)
+        .filter(Ballot::counts)
+        .map(|ballot| Contribution {
+            name: ballot.seat.verifier.to_string(),
+            part: Part::Verifier,
+            influence: f64::from(ballot.seat.weight) * certainty(&ballot),
+            reasoning: verdict(&ballot, &spoken),
+        })
+        .filter(|one| one.influence > 0.0)
+        .collect()
+}
+
+/// How sure a ballot was; one that is missing counts in full against a reply.
+fn certainty(ballot: &Ballot) -> f64 {
+    match ballot.cast {
+        Cast::Voted { confidence, .. } => f64::from(confidence.hundredths()) / 100.0,
+        Cast::Abstained(_) => 1.0,
+        Cast::NotApplicable => 0.0,
+    }
+}
+
+fn verdict(ballot: &Ballot, spoken: &Json) -> String {
+    match ballot.cast {
+        Cast::Voted { vote: Vote::Safe, .. } => "found nothing to object to".into(),
+        Cast::Voted { .. } => {
+            let said = spoken.as_array().into_iter().flatten();
+            let own = said.into_iter().find(|said| said["verifier"] == *ballot.seat.verifier);
+            let reasons = own.map(|own| reasons_of(&own["reasons"])).unwrap_or_default();
+            let plain: Vec<_> = reasons.iter().map(|reason| reason.plain()).collect();
+            match plain.as_slice() {
+                [] => "objected to it".into(),
+                some => format!("objected: it {}", some.join(", and it ")),
+            }
+        }
+        Cast::Abstained(_) | Cast::NotApplicable => {
+            "could not be asked, which counts against a reply".into()
+        }
+    }
+}
+
+fn guard(stored: &StoredDecision, outcome: Option<Outcome>) -> Contribution {
+    let reasoning = match outcome {
+        Some(Outcome::Blocked) => "read the request and stopped it before a model was asked",
+        Some(Outcome::SafeCompletion) => "read the message and answered with care at once",
+        _ if stored.is_erased() => "what shaped the reply was erased with its words",
+        _ => "decided without a reply to shape",
+    };
+    Contribution {
+        name: "interpretation".into(),
+        part: Part::Guard,
+        influence: 1.0,
+        reasoning: reasoning.into(),
+    }
+}
+
+/// The panel that had the last word.
+pub(crate) fn last_panel(stored: &StoredDecision) -> Option<&Value> {
+    let attempts = array(stored.choices().first()?.get("attempts"));
+    attempts.iter().rev().find_map(|attempt| array(attempt.get("panels")).last())
+}
+
+/// What its members said, as far as it was not erased.
+fn last_words(stored: &StoredDecision) -> Json {
+    let attempts = stored.choices().first().map_or(0, |one| array(one.get("attempts")).len());
+    (0..attempts)
+        .rev()
+        .find_map(|attempt| stored.words(&format!("votes.0.{attempt}")))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(name: &str, part: Part, influence: f64) -> Contribution {
+        Contribution { name: name.into(), part, influence, reasoning: String::new() }
+    }
+
+    fn of(all: &[Contribution], name: &str) -> f64 {
+        all.iter().find(|one| one.name == name).map_or(0.0, |one| one.influence)
+    }
+
+    #[test]
+    fn whoever_is_taken_away_leaves_their_share_to_the_others() {
+        let shaped = || vec![one("longing", Part::Sensor, 0.3), one("fear", Part::Sensor, 0.1)];
+        let judged =
+            || vec![one("crisis", Part::Verifier, 2.7), one("shadow", Part::Verifier, 0.9)];
+        let all = shared(shaped(), judged());
+        let cases = [
+            shared(shaped().split_off(1), judged()),
+            shared(shaped(), judged().split_off(1)),
+            shared(Vec::new(), judged()),
+            shared(shaped(), Vec::new()),
+        ];
+        for fewer in &cases {
+            let whole: f64 = fewer.iter().map(|one| one.influence).sum();
+            assert!((whole - 1.0).abs() < 1e-9, "{fewer:?}");
+            assert_ne!(&all, fewer);
+        }
+        assert!(of(&cases[0], "fear") > of(&all, "fear"));
+        assert!(of(&cases[1], "shadow") > of(&all, "shadow"));
+    }
+}

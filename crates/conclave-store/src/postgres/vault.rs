@@ -1,0 +1,411 @@
+//! The keys of people in PostgreSQL, shared by all replicas, and those that wait for it.
+//!
+//! **Invariant:** a key is durable before anything is sealed with it: in the database, or, while that
+//! is away, in `keys.db` of the data directory. What waits there is handed over before the entries
+//! that were sealed with it are.
+//!
+//! **Invariant:** a key that was deleted does not come back: what is handed over twice is refused
+//! where a request to forget it stands.
+
+use super::link::{Conn, Connector, LinkError, Param};
+use super::session::Session;
+use crate::error::StoreError;
+use crate::vault::{
+    By, Intent, KeyId, KeyTables, NewStoredKey, Rotation, Secret, SqliteKeys, StoredKey,
+};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+/// How long a newcomer waits for the database before a key is made without it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// So long nobody asks a database again that did not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The lock under which newcomers are entered: "conclavk" as a number.
+const NEWCOMER_LOCK: i64 = 0x636f_6e63_6c61_766b;
+/// How many of the latest requests to forget are looked at every second.
+const NEWS: i64 = 1_000;
+
+/// Keys that were made while the database was away.
+#[derive(Clone)]
+pub(crate) struct WaitingKeys(Arc<Inner>);
+
+struct Inner {
+    local: Mutex<SqliteKeys>,
+    /// Whether something may be waiting.
+    some: AtomicBool,
+    reads_only: bool,
+}
+
+impl WaitingKeys {
+    /// Looks only, for who checks a ledger.
+    pub(crate) fn beside(dir: &Path) -> Option<Self> {
+        let local = Mutex::new(SqliteKeys::open_to_read(dir)?);
+        Some(Self(Arc::new(Inner { local, some: AtomicBool::new(true), reads_only: true })))
+    }
+
+    /// Opens what an earlier run may have left.
+    pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
+        let local = Mutex::new(SqliteKeys::open(dir)?);
+        Ok(Self(Arc::new(Inner { local, some: AtomicBool::new(true), reads_only: false })))
+    }
+
+    fn local(&self) -> MutexGuard<'_, SqliteKeys> {
+        self.0.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over everything that waits. The connection must not be in a transaction.
+    ///
+    /// # Errors
+    /// When either database refuses; what was not handed over goes on waiting.
+    pub(crate) fn hand_over(&self, conn: &Conn) -> Result<(), StoreError> {
+        if !self.0.some.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut local = self.local();
+        loop {
+            let page = local.page(&[])?;
+            if page.is_empty() {
+                self.0.some.store(false, Ordering::Release);
+                return Ok(());
+            }
+            let done = conn.change(|conn| page.iter().try_for_each(|new| insert(conn, new)));
+            done.map_err(|error| conn.connector().named(&error))?;
+            let ids: Vec<_> = page.iter().map(|new| new.key.id).collect();
+            local.drop_keys(&ids)?;
+        }
+    }
+}
+
+/// Stores a key, unless it is there or was forgotten.
+pub(super) fn insert(conn: &Conn, new: &NewStoredKey) -> Result<(), LinkError> {
+    let sql = "INSERT INTO subject_key (id, tenant, epoch, wrapped, name, lookup, day, created_ms)
+               SELECT $1, $2, $3, $4, $5, $6, $7, $8
+               WHERE NOT EXISTS (SELECT 1 FROM erasure WHERE subject = $1)
+               ON CONFLICT (id) DO NOTHING";
+    let NewStoredKey { key, name, lookup, day, created_ms } = new;
+    let (tenant, created) = (key.tenant.cast_signed(), created_ms.cast_signed());
+    let lookup = lookup.as_ref().map(|hash| hash.as_slice());
+    let values: [Param<'_>; 8] = [
+        (&key.id.as_slice(), Type::BYTEA),
+        (&tenant, Type::INT8),
+        (&key.epoch, Type::INT8),
+        (&key.wrapped, Type::BYTEA),
+        (name, Type::BYTEA),
+        (&lookup, Type::BYTEA),
+        (day, Type::INT8),
+        (&created, Type::INT8),
+    ];
+    conn.execute(sql, &values).map(|_| ())
+}
+
+fn stored(row: &Row) -> Result<StoredKey, LinkError> {
+    let tenant: i64 = row.try_get(1)?;
+    Ok(StoredKey {
+        id: key_id(row, 0)?,
+        tenant: tenant.cast_unsigned(),
+        epoch: row.try_get(2)?,
+        wrapped: row.try_get(3)?,
+    })
+}
+
+fn key_id(row: &Row, at: usize) -> Result<KeyId, LinkError> {
+    let bytes: &[u8] = row.try_get(at)?;
+    bytes.try_into().map_err(|_| LinkError::Told("a key has a name of another length".to_owned()))
+}
+
+/// The oldest wins where several replicas met somebody while the database was away.
+fn find(conn: &Conn, by: By) -> Result<Option<StoredKey>, LinkError> {
+    let (column, value) = match &by {
+        By::Id(id) => ("id", id.as_slice()),
+        By::Lookup(hash) => ("lookup", hash.as_slice()),
+    };
+    let sql = format!(
+        "SELECT id, tenant, epoch, wrapped FROM subject_key WHERE {column} = $1
+         ORDER BY created_ms, id LIMIT 1"
+    );
+    conn.row(&sql, &[(&value, Type::BYTEA)])?.as_ref().map(stored).transpose()
+}
+
+fn ids(conn: &Conn, sql: &str, values: &[Param<'_>]) -> Result<Vec<KeyId>, LinkError> {
+    conn.query(sql, values)?.iter().map(|row| key_id(row, 0)).collect()
+}
+
+/// The shared tables, and what waits for them.
+pub(crate) struct PgVault {
+    session: Session,
+    shown: PathBuf,
+    dir: PathBuf,
+    waiting: WaitingKeys,
+    away_since: Option<Instant>,
+}
+
+impl PgVault {
+    /// Connects when it is first used.
+    pub(crate) fn later(connector: Connector, dir: &Path, waiting: WaitingKeys) -> Self {
+        let (shown, dir) = (connector.shown(), dir.to_owned());
+        Self { session: Session::new(connector, PATIENCE), shown, dir, waiting, away_since: None }
+    }
+
+    fn with<T>(
+        &mut self,
+        work: impl FnOnce(&Conn) -> Result<T, LinkError>,
+    ) -> Result<T, StoreError> {
+        if self.away_since.is_some_and(|since| since.elapsed() < PAUSE) {
+            let message = "it did not answer a moment ago".to_owned();
+            return Err(StoreError::Unreachable { path: self.shown.clone(), message });
+        }
+        let done = self.session.with(work);
+        let away = matches!(done, Err(StoreError::Unreachable { .. }));
+        self.away_since = away.then(Instant::now);
+        done
+    }
+}
+
+impl KeyTables for PgVault {
+    fn place(&self) -> PathBuf {
+        self.shown.clone()
+    }
+
+    fn wrong_root(&self) -> StoreError {
+        StoreError::Foreign(format!(
+            "the root key of {} does not open the keys of people in {}: all replicas need the same; \
+             copy the file `root.key` from the data directory of another replica, or give all of \
+             them the same `root_key` in [storage]",
+            self.dir.display(),
+            self.shown.display()
+        ))
+    }
+
+    fn lookup(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let there = self.with(|conn| {
+            let row = conn.row("SELECT lookup, legacy FROM vault", &[])?;
+            Ok(row
+                .map(|row| Ok::<_, LinkError>((row.try_get::<_, Vec<u8>>(0)?, row.try_get(1)?)))
+                .transpose()?)
+        });
+        match there {
+            Ok(Some((lookup, legacy))) => {
+                // For a start without the database.
+                if !self.waiting.0.reads_only {
+                    self.waiting.local().copy_vault(&lookup, legacy)?;
+                }
+                Ok(Some(lookup))
+            }
+            Ok(None) => Ok(None),
+            Err(error @ StoreError::Unreachable { .. }) => {
+                self.waiting.local().lookup()?.map_or(Err(error), |lookup| Ok(Some(lookup)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn begin(&mut self, wrapped: &[u8], legacy: bool) -> Result<(), StoreError> {
+        let sql = "INSERT INTO vault (id, lookup, rotated_ms, legacy) VALUES (1, $1, 0, $2)
+                   ON CONFLICT DO NOTHING";
+        self.with(|conn| conn.execute(sql, &[(&wrapped, Type::BYTEA), (&legacy, Type::BOOL)]))
+            .map(|_| ())
+    }
+
+    fn is_legacy(&mut self) -> Result<bool, StoreError> {
+        self.waiting.local().is_legacy()
+    }
+
+    fn tenant(&mut self, tenant: u64) -> Result<Option<(i64, Vec<u8>)>, StoreError> {
+        let sql = "SELECT epoch, wrapped FROM tenant_key WHERE tenant = $1";
+        let number = tenant.cast_signed();
+        let there = self.with(|conn| {
+            let row = conn.row(sql, &[(&number, Type::INT8)])?;
+            let read = |row: Row| Ok((row.try_get(0)?, row.try_get::<_, Vec<u8>>(1)?));
+            row.map(read).transpose()
+        });
+        match there {
+            Ok(Some((epoch, wrapped))) => {
+                if !self.waiting.0.reads_only {
+                    self.waiting.local().add_tenant(tenant, epoch, &wrapped)?;
+                }
+                Ok(Some((epoch, wrapped)))
+            }
+            Err(error @ StoreError::Unreachable { .. }) => {
+                let known = self.waiting.local().tenant(tenant)?;
+                known.map_or(Err(error), |known| Ok(Some(known)))
+            }
+            there => there,
+        }
+    }
+
+    fn add_tenant(&mut self, tenant: u64, epoch: i64, wrapped: &[u8]) -> Result<(), StoreError> {
+        let sql = "INSERT INTO tenant_key (tenant, epoch, wrapped) VALUES ($1, $2, $3)
+                   ON CONFLICT DO NOTHING";
+        let number = tenant.cast_signed();
+        let values: [Param<'_>; 3] =
+            [(&number, Type::INT8), (&epoch, Type::INT8), (&wrapped, Type::BYTEA)];
+        self.with(|conn| conn.execute(sql, &values)).map(|_| ())
+    }
+
+    fn find(&mut self, by: By) -> Result<Option<StoredKey>, StoreError> {
+        // What waits here is what this replica seals with until it is handed over.
+        if self.waiting.0.some.load(Ordering::Acquire)
+            && let Some(key) = self.waiting.local().find(by)?
+        {
+            return Ok(Some(key));
+        }
+        self.with(|conn| find(conn, by))
+    }
+
+    fn add(&mut self, keys: &[NewStoredKey]) -> Result<Vec<StoredKey>, StoreError> {
+        let added = self.with(|conn| {
+            conn.change(|conn| {
+                // So that two replicas do not make two keys for one person.
+                conn.query("SELECT pg_advisory_xact_lock($1)", &[(&NEWCOMER_LOCK, Type::INT8)])?;
+                let mut stored = Vec::with_capacity(keys.len());
+                for new in keys {
+                    let by = new.lookup.map_or(By::Id(new.key.id), By::Lookup);
+                    let there = match find(conn, by)? {
+                        Some(there) => Some(there),
+                        None => {
+                            insert(conn, new)?;
+                            find(conn, by)?
+                        }
+                    };
+                    let gone = || LinkError::Told("the person was erased".to_owned());
+                    stored.push(there.ok_or_else(gone)?);
+                }
+                Ok(stored)
+            })
+        });
+        match added {
+            // Whether it was committed is not known; if it was, this is the same person's second key.
+            Err(StoreError::Unreachable { .. }) => {
+                let stored = self.waiting.local().add(keys)?;
+                self.waiting.0.some.store(true, Ordering::Release);
+                Ok(stored)
+            }
+            added => added,
+        }
+    }
+
+    fn forget(&mut self, intent: Intent) -> Result<bool, StoreError> {
+        let Intent { tenant, subject, request, requested_ms } = intent;
+        let (tenant, when) = (tenant.cast_signed(), requested_ms.cast_signed());
+        let waiting = self.waiting.clone();
+        let gone = self.with(|conn| {
+            waiting.hand_over(conn).map_err(|error| LinkError::Told(error.to_string()))?;
+            conn.change(|conn| {
+                let sql = "DELETE FROM subject_key WHERE id = $1 AND tenant = $2";
+                let subject = subject.as_slice();
+                let values: [Param<'_>; 2] = [(&subject, Type::BYTEA), (&tenant, Type::INT8)];
+                if conn.execute(sql, &values)? == 0 {
+                    return Ok(false);
+                }
+                let sql = "INSERT INTO erasure (subject, tenant, request, requested_ms)
+                           VALUES ($1, $2, $3, $4)
+                           ON CONFLICT (subject) DO UPDATE
+                           SET request = $3, requested_ms = $4, erased_ms = NULL";
+                let values: [Param<'_>; 4] = [
+                    (&subject, Type::BYTEA),
+                    (&tenant, Type::INT8),
+                    (&request.as_slice(), Type::BYTEA),
+                    (&when, Type::INT8),
+                ];
+                conn.execute(sql, &values).map(|_| true)
+            })
+        })?;
+        self.waiting.local().drop_keys(&[subject])?;
+        Ok(gone)
+    }
+
+    fn settle(&mut self, request: [u8; 16], erased_ms: u64) -> Result<(), StoreError> {
+        let erased = erased_ms.cast_signed();
+        self.with(|conn| {
+            conn.change(|conn| {
+                let sql = "UPDATE erasure SET erased_ms = $2 WHERE request = $1";
+                let values: [Param<'_>; 2] =
+                    [(&request.as_slice(), Type::BYTEA), (&erased, Type::INT8)];
+                conn.execute(sql, &values)?;
+                let sql = "UPDATE vault SET erased_ms = $1 WHERE erased_ms IS NULL";
+                conn.execute(sql, &[(&erased, Type::INT8)]).map(|_| ())
+            })
+        })
+    }
+
+    fn drop_keys(&mut self, ids: &[KeyId]) -> Result<usize, StoreError> {
+        let names: Vec<&[u8]> = ids.iter().map(|id| id.as_slice()).collect();
+        let sql = "DELETE FROM subject_key WHERE id = ANY($1::bytea[])";
+        let dropped = self.with(|conn| conn.execute(sql, &[(&names, Type::BYTEA_ARRAY)]))?;
+        self.waiting.local().drop_keys(ids)?;
+        Ok(usize::try_from(dropped).unwrap_or(usize::MAX))
+    }
+
+    fn nobody_until(&mut self, tenant: u64, day: u64) -> Result<Vec<KeyId>, StoreError> {
+        let sql = "SELECT id FROM subject_key WHERE tenant = $1 AND day <= $2";
+        let (tenant, day) = (tenant.cast_signed(), day.cast_signed());
+        self.with(|conn| ids(conn, sql, &[(&tenant, Type::INT8), (&day, Type::INT8)]))
+    }
+
+    fn made_until(
+        &mut self,
+        tenant: u64,
+        until_ms: u64,
+        after: Option<KeyId>,
+    ) -> Result<Vec<KeyId>, StoreError> {
+        let sql = "SELECT id FROM subject_key WHERE tenant = $1 AND created_ms <= $2 AND id > $3
+                   AND day IS NULL ORDER BY id LIMIT 1000";
+        let (tenant, until) = (tenant.cast_signed(), i64::try_from(until_ms).unwrap_or(i64::MAX));
+        let after = after.map_or(Vec::new(), |id| id.to_vec());
+        let values: [Param<'_>; 3] =
+            [(&tenant, Type::INT8), (&until, Type::INT8), (&after, Type::BYTEA)];
+        self.with(|conn| ids(conn, sql, &values))
+    }
+
+    /// While the database is away nobody is known to be forgotten; [`KeyTables::news`] says it later.
+    fn intents(&mut self, unfinished: bool) -> Result<Vec<Intent>, StoreError> {
+        let sql = "SELECT tenant, subject, request, requested_ms FROM erasure
+                   WHERE NOT $1 OR erased_ms IS NULL ORDER BY requested_ms";
+        let found = self.with(|conn| {
+            let rows = conn.query(sql, &[(&unfinished, Type::BOOL)])?;
+            let intents = rows.iter().map(|row| {
+                let (tenant, requested_ms): (i64, i64) = (row.try_get(0)?, row.try_get(3)?);
+                Ok(Intent {
+                    tenant: tenant.cast_unsigned(),
+                    subject: key_id(row, 1)?,
+                    request: key_id(row, 2)?,
+                    requested_ms: requested_ms.cast_unsigned(),
+                })
+            });
+            intents.collect()
+        });
+        match found {
+            Err(StoreError::Unreachable { .. }) => Ok(Vec::new()),
+            found => found,
+        }
+    }
+
+    fn since_rotation(&mut self) -> Result<(Option<u64>, u64), StoreError> {
+        self.with(|conn| {
+            let row = conn.row("SELECT erased_ms, rotated_ms FROM vault", &[])?;
+            let Some(row) = row else { return Ok((None, 0)) };
+            let (erased, rotated): (Option<i64>, i64) = (row.try_get(0)?, row.try_get(1)?);
+            Ok((erased.map(i64::cast_unsigned), rotated.cast_unsigned()))
+        })
+    }
+
+    fn rotate(&mut self, _: &Rotation<'_>, _: &Secret, _: u64) -> Result<u64, StoreError> {
+        let message = "keys that several replicas share through PostgreSQL cannot be replaced yet; \
+                       nothing was changed";
+        Err(StoreError::Key(message.to_owned()))
+    }
+
+    fn news(&mut self) -> Result<Vec<KeyId>, StoreError> {
+        let waiting = self.waiting.clone();
+        // More than since the last look: what was committed late has an earlier number.
+        let sql = "SELECT subject FROM erasure ORDER BY n DESC LIMIT $1";
+        self.with(|conn| {
+            waiting.hand_over(conn).map_err(|error| LinkError::Told(error.to_string()))?;
+            ids(conn, sql, &[(&NEWS, Type::INT8)])
+        })
+    }
+}
