@@ -45,7 +45,7 @@ fn config(base_url: &str, database: &str) -> String {
 /// A further replica has the secrets of the first.
 fn share_secrets(first: &Path, other: &Path) {
     std::fs::create_dir_all(other.join("data")).unwrap();
-    for file in ["data/pepper", "data/ledger.key", "owner-key"] {
+    for file in ["data/pepper", "data/ledger.key", "data/root.key", "owner-key"] {
         std::fs::copy(first.join(file), other.join(file)).unwrap();
     }
 }

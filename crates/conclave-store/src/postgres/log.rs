@@ -121,6 +121,7 @@ impl LogDatabase for PgLog {
         } else {
             write(&self.conn, &batch, &self.retention)?;
             self.conn.commit()?;
+            self.waiting.note_away(false);
         }
         self.size = size;
         Ok(Taken { read, inserted: batch.len() as u64, size })

@@ -37,20 +37,25 @@ struct Inner {
     local: Mutex<SqliteKeys>,
     /// Whether something may be waiting.
     some: AtomicBool,
+    /// When the database last did not answer.
+    away_since: Mutex<Option<Instant>>,
     reads_only: bool,
 }
 
 impl WaitingKeys {
     /// Looks only, for who checks a ledger.
     pub(crate) fn beside(dir: &Path) -> Option<Self> {
-        let local = Mutex::new(SqliteKeys::open_to_read(dir)?);
-        Some(Self(Arc::new(Inner { local, some: AtomicBool::new(true), reads_only: true })))
+        Some(Self::over(SqliteKeys::open_to_read(dir)?, true))
     }
 
     /// Opens what an earlier run may have left.
     pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
-        let local = Mutex::new(SqliteKeys::open(dir)?);
-        Ok(Self(Arc::new(Inner { local, some: AtomicBool::new(true), reads_only: false })))
+        Ok(Self::over(SqliteKeys::open(dir)?, false))
+    }
+
+    fn over(local: SqliteKeys, reads_only: bool) -> Self {
+        let (local, some) = (Mutex::new(local), AtomicBool::new(true));
+        Self(Arc::new(Inner { local, some, away_since: Mutex::default(), reads_only }))
     }
 
     fn local(&self) -> MutexGuard<'_, SqliteKeys> {
@@ -65,18 +70,32 @@ impl WaitingKeys {
         if !self.0.some.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut local = self.local();
         loop {
-            let page = local.page(&[])?;
-            if page.is_empty() {
-                self.0.some.store(false, Ordering::Release);
-                return Ok(());
-            }
+            // Not held while the server is asked: whoever needs a key now must not wait for it.
+            let page = {
+                let local = self.local();
+                let page = local.page(&[])?;
+                if page.is_empty() {
+                    self.0.some.store(false, Ordering::Release);
+                    return Ok(());
+                }
+                page
+            };
             let done = conn.change(|conn| page.iter().try_for_each(|new| insert(conn, new)));
             done.map_err(|error| conn.connector().named(&error))?;
             let ids: Vec<_> = page.iter().map(|new| new.key.id).collect();
-            local.drop_keys(&ids)?;
+            self.local().drop_keys(&ids)?;
         }
+    }
+
+    /// Notes that the database does not answer, or that it does.
+    pub(super) fn note_away(&self, away: bool) {
+        *self.0.away_since.lock().unwrap_or_else(PoisonError::into_inner) = away.then(Instant::now);
+    }
+
+    fn is_away(&self) -> bool {
+        let since = *self.0.away_since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.is_some_and(|since| since.elapsed() < PAUSE)
     }
 }
 
@@ -140,27 +159,25 @@ pub(crate) struct PgVault {
     shown: PathBuf,
     dir: PathBuf,
     waiting: WaitingKeys,
-    away_since: Option<Instant>,
 }
 
 impl PgVault {
     /// Connects when it is first used.
     pub(crate) fn later(connector: Connector, dir: &Path, waiting: WaitingKeys) -> Self {
         let (shown, dir) = (connector.shown(), dir.to_owned());
-        Self { session: Session::new(connector, PATIENCE), shown, dir, waiting, away_since: None }
+        Self { session: Session::new(connector, PATIENCE), shown, dir, waiting }
     }
 
     fn with<T>(
         &mut self,
         work: impl FnOnce(&Conn) -> Result<T, LinkError>,
     ) -> Result<T, StoreError> {
-        if self.away_since.is_some_and(|since| since.elapsed() < PAUSE) {
+        if self.waiting.is_away() {
             let message = "it did not answer a moment ago".to_owned();
             return Err(StoreError::Unreachable { path: self.shown.clone(), message });
         }
         let done = self.session.with(work);
-        let away = matches!(done, Err(StoreError::Unreachable { .. }));
-        self.away_since = away.then(Instant::now);
+        self.waiting.note_away(matches!(done, Err(StoreError::Unreachable { .. })));
         done
     }
 }
@@ -280,8 +297,10 @@ impl KeyTables for PgVault {
         match added {
             // Whether it was committed is not known; if it was, this is the same person's second key.
             Err(StoreError::Unreachable { .. }) => {
-                let stored = self.waiting.local().add(keys)?;
+                let mut local = self.waiting.local();
+                let stored = local.add(keys)?;
                 self.waiting.0.some.store(true, Ordering::Release);
+                drop(local);
                 Ok(stored)
             }
             added => added,

@@ -239,7 +239,7 @@ async fn three_replicas_that_start_at_once_make_the_tables_once_and_one_begins_t
     let (place, secrets) = (Place::postgres(), Place::sqlite());
     drop(secrets.open());
     for replica in 0..3 {
-        for secret in ["pepper", "ledger.key"] {
+        for secret in ["pepper", "ledger.key", "root.key"] {
             let copied =
                 std::fs::copy(secrets.dir(0).join(secret), place.dir(replica).join(secret));
             copied.unwrap();

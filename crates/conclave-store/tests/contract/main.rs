@@ -8,5 +8,6 @@
 mod support;
 
 mod faults;
+mod forgetting;
 mod place;
 mod promises;
