@@ -119,6 +119,7 @@ impl LogDatabase for PgLog {
         if batch.len() == 0 {
             self.conn.run("ROLLBACK")?;
         } else {
+            self.waiting.go_along(&self.conn)?;
             write(&self.conn, &batch, &self.retention)?;
             self.conn.commit()?;
             self.waiting.note_away(false);

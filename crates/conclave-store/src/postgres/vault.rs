@@ -88,6 +88,17 @@ impl WaitingKeys {
         }
     }
 
+    /// Stores what waits within the transaction that takes entries which may be sealed with it. It
+    /// goes on waiting until the next hand-over, when the transaction is known to have happened.
+    pub(super) fn go_along(&self, conn: &Conn) -> Result<(), StoreError> {
+        if !self.0.some.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let page = self.local().page(&[])?;
+        let done = page.iter().try_for_each(|new| insert(conn, new));
+        done.map_err(|error| conn.connector().named(&error))
+    }
+
     /// Notes that the database does not answer, or that it does.
     pub(super) fn note_away(&self, away: bool) {
         *self.0.away_since.lock().unwrap_or_else(PoisonError::into_inner) = away.then(Instant::now);
