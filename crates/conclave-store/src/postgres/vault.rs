@@ -118,7 +118,7 @@ pub(super) fn insert(conn: &Conn, new: &NewStoredKey) -> Result<(), LinkError> {
                ON CONFLICT (id) DO NOTHING";
     let NewStoredKey { key, name, lookup, day, created_ms } = new;
     let (tenant, created) = (key.tenant.cast_signed(), created_ms.cast_signed());
-    let lookup = lookup.as_ref().map(|hash| hash.as_slice());
+    let lookup = lookup.as_ref().map(<[u8; 32]>::as_slice);
     let values: [Param<'_>; 8] = [
         (&key.id.as_slice(), Type::BYTEA),
         (&tenant, Type::INT8),
@@ -211,9 +211,8 @@ impl KeyTables for PgVault {
     fn lookup(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         let there = self.with(|conn| {
             let row = conn.row("SELECT lookup, legacy FROM vault", &[])?;
-            Ok(row
-                .map(|row| Ok::<_, LinkError>((row.try_get::<_, Vec<u8>>(0)?, row.try_get(1)?)))
-                .transpose()?)
+            let read = |row: Row| Ok((row.try_get::<_, Vec<u8>>(0)?, row.try_get(1)?));
+            row.map(read).transpose()
         });
         match there {
             Ok(Some((lookup, legacy))) => {
@@ -363,7 +362,7 @@ impl KeyTables for PgVault {
     }
 
     fn drop_keys(&mut self, ids: &[KeyId]) -> Result<usize, StoreError> {
-        let names: Vec<&[u8]> = ids.iter().map(|id| id.as_slice()).collect();
+        let names: Vec<&[u8]> = ids.iter().map(<[u8; 16]>::as_slice).collect();
         let sql = "DELETE FROM subject_key WHERE id = ANY($1::bytea[])";
         let dropped = self.with(|conn| conn.execute(sql, &[(&names, Type::BYTEA_ARRAY)]))?;
         self.waiting.local().drop_keys(ids)?;

@@ -50,7 +50,7 @@ pub(super) fn forget_words(conn: &Conn, seq: i64, leaf: &Leaf) -> Result<(), Lin
 fn purge_words(conn: &Conn, (tenant, seq): (i64, i64), purge: &Purge) -> Result<(), LinkError> {
     let time = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
     let (from, until) = (time(purge.from_ms), time(purge.until_ms));
-    let held: Vec<&[u8]> = purge.held.iter().map(|id| id.as_slice()).collect();
+    let held: Vec<&[u8]> = purge.held.iter().map(<[u8; 16]>::as_slice).collect();
     let sql = "WITH gone AS (UPDATE response_audit_log SET anonymized = true
                    WHERE tenant = $1 AND timestamp_ms BETWEEN $2 AND $3 AND seq < $4
                    AND NOT anonymized AND (subject IS NULL OR subject <> ALL($5::bytea[]))
@@ -181,7 +181,7 @@ impl WordTables for PgWords {
         held: &BTreeSet<KeyId>,
     ) -> Result<Option<Due>, StoreError> {
         let (tenant, until) = (tenant.cast_signed(), i64::try_from(until_ms).unwrap_or(i64::MAX));
-        let held: Vec<&[u8]> = held.iter().map(|id| id.as_slice()).collect();
+        let held: Vec<&[u8]> = held.iter().map(<[u8; 16]>::as_slice).collect();
         let sql = "SELECT r.timestamp_ms FROM response_audit_log r
                    JOIN log_body b ON b.seq = r.seq
                    WHERE r.tenant = $1 AND r.timestamp_ms <= $2
