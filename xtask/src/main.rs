@@ -1,6 +1,7 @@
-//! What people would otherwise do by hand: the whole test run, and the benchmarks.
+//! What people would otherwise do by hand: the whole test run, the fault suite and the benchmarks.
 
 mod bench;
+mod faults;
 mod process;
 mod setup;
 mod test;
@@ -20,6 +21,8 @@ struct Cli {
 enum Chore {
     /// Formatting, lints, every test, the docs: all that must hold, with its own set-up.
     Test,
+    /// Kill the real program, fail its disks and take the power away: nothing may be lost.
+    Faults(faults::Args),
     /// Train the classifiers from labelled rows, calibrate them and measure the result.
     Train(train::Args),
     /// Measure on this machine.
@@ -46,6 +49,7 @@ enum Bench {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().chore {
         Chore::Test => test::run(),
+        Chore::Faults(args) => faults::run(&args),
         Chore::Train(args) => train::run(&args),
         Chore::Bench(Bench::Gateway { seconds, dir, second_tier }) => {
             bench::gateway(seconds, dir.as_deref(), &second_tier)

@@ -13,6 +13,7 @@ use std::path::Path;
 /// Which of our crates each crate may build on; whoever is not here may not exist.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("conclave-core", &[]),
+    ("conclave-failpoint", &[]),
     ("conclave-ledger", &[]),
     ("conclave-detect", &["conclave-core"]),
     ("conclave-classify", &["conclave-core", "conclave-detect"]),
@@ -25,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "conclave-engine",
         &[
             "conclave-core",
+            "conclave-failpoint",
             "conclave-ledger",
             "conclave-detect",
             "conclave-instinct",
@@ -34,8 +36,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("conclave-models", &["conclave-core", "conclave-engine", "conclave-voice"]),
-    ("conclave-store", &["conclave-core", "conclave-engine", "conclave-ledger"]),
-    ("conclave-gateway", &["conclave-core", "conclave-engine", "conclave-ledger"]),
+    (
+        "conclave-store",
+        &["conclave-core", "conclave-engine", "conclave-failpoint", "conclave-ledger"],
+    ),
+    (
+        "conclave-gateway",
+        &["conclave-core", "conclave-engine", "conclave-failpoint", "conclave-ledger"],
+    ),
     ("conclave-dashboard", &["conclave-core", "conclave-engine", "conclave-ledger"]),
     (
         "conclave",
@@ -47,6 +55,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-verifiers",
             "conclave-voice",
             "conclave-engine",
+            "conclave-failpoint",
             "conclave-models",
             "conclave-store",
             "conclave-gateway",

@@ -240,10 +240,19 @@ fn commands(code: &str) -> Vec<String> {
         body.lines().filter_map(|line| {
             let variant = line.strip_prefix("    ")?;
             let name: String = variant.chars().take_while(|c| c.is_alphabetic()).collect();
-            variant.starts_with(char::is_uppercase).then(|| name.to_lowercase())
+            variant.starts_with(char::is_uppercase).then(|| kebab(&name))
         })
     });
     variants.collect()
+}
+
+/// How the command line spells a variant: `RotateKey` as `rotate-key`.
+fn kebab(name: &str) -> String {
+    let spelled = name.chars().enumerate().flat_map(|(at, c)| {
+        let hyphen = (at > 0 && c.is_uppercase()).then_some('-');
+        hyphen.into_iter().chain(c.to_lowercase())
+    });
+    spelled.collect()
 }
 
 #[test]
@@ -255,4 +264,5 @@ fn links_and_headings_are_read_as_written() {
     assert_eq!(plain(Path::new("/a/./b/../c")), Path::new("/a/c"));
     assert_eq!(options("#[arg(long, global = true)]\n pub log_format: X,"), ["--log-format"]);
     assert_eq!(commands("Subcommand)]\npub enum C {\n    /// X\n    Serve(S),\n}"), ["serve"]);
+    assert_eq!(kebab("RotateKey"), "rotate-key");
 }

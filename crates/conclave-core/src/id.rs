@@ -84,6 +84,12 @@ name_id!(
 pub struct AuditId(pub Uuid);
 
 impl AuditId {
+    /// The id with these bytes, as the ledger stores them.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
     /// Builds a UUIDv7 from a time and ten random bytes; both come from ports.
     #[must_use]
     pub fn from_parts(unix_ms: u64, random: [u8; 10]) -> Self {

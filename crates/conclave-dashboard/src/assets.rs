@@ -15,7 +15,7 @@ struct Asset {
     bytes: &'static [u8],
 }
 
-const ASSETS: [Asset; 3] = [
+const ASSETS: [Asset; 4] = [
     Asset {
         name: "style.css",
         kind: "text/css; charset=utf-8",
@@ -26,6 +26,11 @@ const ASSETS: [Asset; 3] = [
         kind: "text/javascript; charset=utf-8",
         bytes: include_bytes!("../assets/live.js"),
     },
+    Asset {
+        name: "receipt.js",
+        kind: "text/javascript; charset=utf-8",
+        bytes: include_bytes!("../assets/receipt.js"),
+    },
     Asset { name: "icon.svg", kind: "image/svg+xml", bytes: include_bytes!("../assets/icon.svg") },
 ];
 
@@ -33,17 +38,19 @@ const ASSETS: [Asset; 3] = [
 pub(crate) struct Links {
     /// The stylesheet.
     pub(crate) style: String,
-    /// The script.
+    /// The script of the overview.
     pub(crate) live: String,
+    /// The script that checks receipts.
+    pub(crate) receipt: String,
     /// The icon.
     pub(crate) icon: String,
 }
 
 /// The addresses, each with the digest of what stands there.
 pub(crate) static LINKS: LazyLock<Links> = LazyLock::new(|| {
-    let [style, live, icon] =
+    let [style, live, receipt, icon] =
         ASSETS.map(|asset| format!("/assets/{}?v={}", asset.name, digest(&asset)));
-    Links { style, live, icon }
+    Links { style, live, receipt, icon }
 });
 
 fn digest(asset: &Asset) -> String {
@@ -94,7 +101,7 @@ mod tests {
 
     #[test]
     fn addresses_carry_digests() {
-        let links = [&LINKS.style, &LINKS.live, &LINKS.icon];
+        let links = [&LINKS.style, &LINKS.live, &LINKS.receipt, &LINKS.icon];
         for link in links {
             let (_, digest) = link.split_once("?v=").unwrap();
             assert_eq!(digest.len(), 16, "{link}");

@@ -1,6 +1,7 @@
 //! The main use-case: one turn from the request to a recorded, verified reply.
 //!
-//! **Invariant:** no reply leaves before its decision is durable.
+//! **Invariant:** no reply leaves before its decision is durable, unless no disk takes it and the
+//! operator has said that replies then leave unrecorded; such a reply has no leaf hash.
 //! **Invariant:** a person always gets an answer; unverified text is never it.
 
 use crate::decision::{Choice, Decision, Delivered};
@@ -9,7 +10,7 @@ use crate::engine::Engine;
 use crate::off_thread;
 use crate::ports::{AppendError, Model, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Input, Stop, is_crisis};
-use crate::pseudonym::{pseudonyms_of, seed_of};
+use crate::pseudonym::seed_of;
 use crate::turn::{Turn, said_before};
 use crate::verdicts::Grounds;
 use conclave_core::{
@@ -17,6 +18,7 @@ use conclave_core::{
     Limits, MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
 use conclave_detect::{Detector, Reading};
+use conclave_failpoint as failpoint;
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};
 use futures_util::future::join_all;
@@ -29,8 +31,8 @@ use tokio::time::{Instant, timeout_at};
 pub struct Reply {
     /// Everything that was judged.
     pub decision: Arc<Decision>,
-    /// The RFC 6962 hash of the decision's leaf.
-    pub leaf_hash: [u8; 32],
+    /// The RFC 6962 hash of the decision's leaf; none if the decision could not be recorded.
+    pub leaf_hash: Option<[u8; 32]>,
     /// To be told how much of the reply left.
     pub delivery: Delivery,
 }
@@ -70,9 +72,11 @@ impl Engine {
             .models
             .find(&turn.model)
             .ok_or_else(|| DeliverError::UnknownModel(turn.model.clone()))?;
+        self.admit(&turn)?;
+        failpoint::reach("turn.accepted");
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await;
+        let examined = self.examine(&turn, id).await?;
         if let Some(stop) = examined.stop {
             let choice = self.stopped(&turn, &examined, stop);
             return self.conclude(&turn, examined, vec![choice], None, &offered, started).await;
@@ -90,9 +94,10 @@ impl Engine {
     /// # Errors
     /// When the decision cannot be recorded.
     pub async fn verify(&self, turn: Turn, reply: Candidate) -> Result<Reply, DeliverError> {
+        self.admit(&turn)?;
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await;
+        let examined = self.examine(&turn, id).await?;
         let field = self.sense(&turn, &examined);
         let given = OfferedModel {
             model: Arc::new(Given(reply)),
@@ -105,8 +110,11 @@ impl Engine {
         self.conclude(&turn, examined, vec![choice], Some(field), &given, started).await
     }
 
-    async fn examine(&self, turn: &Turn, id: AuditId) -> Examination {
-        let mut remembered = self.memory.recall(&pseudonyms_of(&self.settings, turn)).await;
+    async fn examine(&self, turn: &Turn, id: AuditId) -> Result<Examination, DeliverError> {
+        let named = self.subjects.name(&turn.tenant, turn.user.as_ref(), &turn.session).await;
+        // Whoever cannot be named cannot be recorded either.
+        let who = named.map_err(|error| AppendError::Unwritable(error.to_string()))?;
+        let mut remembered = self.memory.recall(&who).await;
         let input = Input::of(turn, remembered.trend.messages);
         let at = (self.clock.now_ms(), id);
         let skipped = input.skipped;
@@ -123,7 +131,8 @@ impl Engine {
             }
             None => Reading::empty(turn.context.mode),
         };
-        preflight::examine(&self.instinct, &self.settings, turn, id, input, remembered)
+        let (instinct, settings) = (&*self.instinct, &*self.settings);
+        Ok(preflight::examine(instinct, settings, turn, (id, who), input, remembered))
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
@@ -166,6 +175,7 @@ impl Engine {
                     let asked = Instant::now();
                     let candidate = generate(course, index, attempt, reasons).await;
                     model_time += asked.elapsed();
+                    failpoint::reach("turn.answered");
                     deliberation.generated(candidate);
                 }
                 Step::Verify { .. } => {
@@ -349,7 +359,9 @@ impl Engine {
             usage,
             latency,
         });
-        let (leaf_hash, delivery) = self.record(turn, &decision).await?;
+        failpoint::reach("turn.decided");
+        let (leaf_hash, delivery) = self.record(turn, &examined.who, &decision).await?;
+        failpoint::reach("turn.recorded");
         Ok(Reply { decision, leaf_hash, delivery })
     }
 }

@@ -1,6 +1,7 @@
 //! What became of a reply after its decision.
 //!
-//! **Invariant:** every decision gets exactly one delivery entry: dropping the promise keeps it.
+//! **Invariant:** every decision in the log gets exactly one delivery entry: dropping the promise
+//! keeps it.
 
 use crate::ports::Ledger;
 use conclave_ledger::{Body, Draft, Kind, Value};
@@ -21,9 +22,20 @@ impl Delivery {
         Self { ledger, draft: Some(draft), bytes: 0, complete: false }
     }
 
+    /// Of a decision that is not in the log nothing can be noted: an entry would follow from nothing.
+    pub(crate) fn unrecorded(ledger: Arc<dyn Ledger>) -> Self {
+        Self { ledger, draft: None, bytes: 0, complete: false }
+    }
+
     /// So many bytes more were handed to the connection.
     pub const fn sent(&mut self, bytes: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Whether any byte was handed to the connection.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.bytes > 0
     }
 
     /// Everything was handed over.

@@ -2,8 +2,10 @@
 
 use crate::memory::Memory;
 use crate::panel::Panel;
-use crate::ports::{Archive, ArchiveError, Clock, Entropy, Ledger, ModelDirectory};
-use crate::pseudonym;
+use crate::ports::{
+    Archive, ArchiveError, Clock, Entropy, ErasureReceipt, Ledger, ModelDirectory, Subjects,
+    SubjectsError,
+};
 use crate::settings::Settings;
 use crate::verdicts::Verdicts;
 use conclave_core::{AuditId, TenantId, UserId};
@@ -38,6 +40,8 @@ pub struct Engine {
     pub archive: Arc<dyn Archive>,
     /// What is remembered between turns.
     pub memory: Arc<Memory>,
+    /// Names people.
+    pub subjects: Arc<dyn Subjects>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
@@ -56,8 +60,26 @@ impl Engine {
         tenant: &TenantId,
         user: &UserId,
     ) -> Result<Course, ArchiveError> {
-        let subject = pseudonym::subject(&self.settings, tenant, user);
+        let found = self.subjects.find(tenant, user).await;
+        let found = found.map_err(|error| ArchiveError(error.to_string()))?;
+        let Some(subject) = found else { return Ok(Course::default()) };
         self.memory.course(tenant_number(tenant.as_str()), subject).await
+    }
+
+    /// Erases a person of a tenant, from memory too; `None` when nobody is known by this id.
+    ///
+    /// # Errors
+    /// When it could not be finished; what was begun is resumed.
+    pub async fn erase_subject(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> Result<Option<ErasureReceipt>, SubjectsError> {
+        let receipt = self.subjects.erase(tenant, user).await?;
+        if let Some(receipt) = &receipt {
+            self.memory.forget(receipt.subject, &receipt.sessions);
+        }
+        Ok(receipt)
     }
 
     pub(crate) fn new_audit_id(&self, now_ms: u64) -> AuditId {

@@ -93,6 +93,13 @@ fn collect_reasons(codes: &Json, found: &mut Vec<Reason>) {
 
 fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason]) -> Vec<String> {
     let mut story = Vec::new();
+    if stored.is_erased() {
+        story.push(
+            "The words of this turn were erased. What was decided, and by whose votes, is still \
+             known."
+                .to_owned(),
+        );
+    }
     if stored.public("crisis").and_then(Value::as_bool) == Some(true) {
         story.push(
             "What you wrote sounded as if you might be in danger or in great pain, so the reply was \

@@ -42,7 +42,7 @@ pub(crate) fn contributions(
     outcome: Option<Outcome>,
 ) -> Vec<Contribution> {
     let all = shared(sensors(stored), verifiers(stored));
-    if all.is_empty() { vec![guard(outcome)] } else { all }
+    if all.is_empty() { vec![guard(stored, outcome)] } else { all }
 }
 
 fn shared(mut shaped: Vec<Contribution>, mut judged: Vec<Contribution>) -> Vec<Contribution> {
@@ -120,10 +120,11 @@ fn verdict(ballot: &Ballot, spoken: &Json) -> String {
     }
 }
 
-fn guard(outcome: Option<Outcome>) -> Contribution {
+fn guard(stored: &StoredDecision, outcome: Option<Outcome>) -> Contribution {
     let reasoning = match outcome {
         Some(Outcome::Blocked) => "read the request and stopped it before a model was asked",
         Some(Outcome::SafeCompletion) => "read the message and answered with care at once",
+        _ if stored.is_erased() => "what shaped the reply was erased with its words",
         _ => "decided without a reply to shape",
     };
     Contribution {

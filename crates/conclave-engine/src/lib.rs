@@ -17,10 +17,12 @@ mod off_thread;
 mod panel;
 mod ports;
 mod preflight;
+mod proofs;
 mod pseudonym;
 mod record;
 mod settings;
 mod stored;
+mod subject;
 mod transcript;
 mod turn;
 mod verdicts;
@@ -39,12 +41,15 @@ pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
-    KeyRecord, KeyRing, KeyRole, Ledger, Model, ModelDirectory, ModelError, ModelRequest,
-    OfferedModel, StoredEntry, Tally, Verifier, VerifierError, Whose,
+    ErasureReceipt, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert, LedgerState, Model,
+    ModelDirectory, ModelError, ModelRequest, OfferedModel, Pseudonyms, StoredEntry, Subjects,
+    SubjectsError, Tally, Verifier, VerifierError, Whose,
 };
-pub use pseudonym::{session_of, subject_of};
-pub use settings::Settings;
+pub use proofs::{Consistency, Proofs, ReceiptState};
+pub use pseudonym::{KeyedSubjects, pseudonym};
+pub use settings::{AuditFailure, Settings};
 pub use stored::{StoredDecision, StoredError, replay};
+pub use subject::{ExportPage, export_page};
 pub use turn::Turn;
 pub use verdicts::Verdicts;
 pub use view::view;

@@ -4,7 +4,7 @@
 //! nothing, and whoever erases a person erases this with them.
 //! **Invariant:** bounded: beyond so many conversations or people the archive is asked again.
 
-use crate::ports::{Archive, ArchiveError, Whose};
+use crate::ports::{Archive, ArchiveError, Pseudonyms, Whose};
 use crate::preflight::Heard;
 use crate::stored::StoredDecision;
 use conclave_core::{AuditId, Score};
@@ -56,14 +56,6 @@ impl Remembered {
     }
 }
 
-/// Whose turn it is, as the ledger knows them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pseudonyms {
-    pub(crate) tenant: u64,
-    pub(crate) session: [u8; 16],
-    pub(crate) subject: Option<[u8; 16]>,
-}
-
 /// Remembers conversations and people: from memory, and from the archive at first sight.
 pub struct Memory {
     archive: Arc<dyn Archive>,
@@ -102,6 +94,12 @@ impl Memory {
             Some(course) => Ok(course),
             None => self.look_up(tenant, Whose::Subject(subject), "course").await,
         }
+    }
+
+    /// Lets go of a person and of their conversations.
+    pub fn forget(&self, subject: [u8; 16], sessions: &[[u8; 16]]) {
+        self.people.let_go(subject);
+        sessions.iter().for_each(|session| self.conversations.let_go(*session));
     }
 
     /// Holds what is known after a turn.
@@ -146,6 +144,10 @@ impl<T> Default for Shelf<T> {
 impl<T: Clone> Shelf<T> {
     fn get(&self, key: [u8; 16]) -> Option<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+
+    fn let_go(&self, key: [u8; 16]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
     }
 
     fn put(&self, key: [u8; 16], value: T) {

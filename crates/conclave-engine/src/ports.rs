@@ -5,7 +5,7 @@
 
 use conclave_core::{
     AuditId, Candidate, GenerationFailure, KeyId, Message, MicroUsd, Opinion, Reason, Score, Seat,
-    TenantId, Usage,
+    SessionId, TenantId, Usage, UserId,
 };
 use conclave_ledger::{Body, Draft, EntryId};
 use conclave_verifiers::Case;
@@ -125,9 +125,43 @@ pub struct Appended {
 }
 
 /// Why an entry could not be made durable.
-#[derive(Clone, Debug, Error)]
-#[error("the ledger could not take the entry: {0}")]
-pub struct AppendError(pub String);
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AppendError {
+    /// It cannot be an entry, or the ledger is closed: trying again does not help.
+    #[error("the ledger could not take the entry: {0}")]
+    Refused(String),
+    /// No disk took it. Its number stays used, and a later entry states that it is missing.
+    #[error("the ledger could not take the entry: {0}")]
+    Unwritable(String),
+}
+
+/// Something about the ledger that a person should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LedgerAlert {
+    /// One of a closed list; see the reference of `/health`.
+    pub code: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+/// How the ledger's way to the disk is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LedgerState {
+    /// Bytes that are durable and wait for the database.
+    pub waiting_bytes: u64,
+    /// How many there may be.
+    pub waiting_bytes_max: u64,
+    /// How long the oldest entry has waited.
+    pub oldest_waiting_ms: u64,
+    /// Files given up because a write or sync failed, since start.
+    pub failed_segments: u64,
+    /// Numbers whose entries could not be written anywhere, since start.
+    pub lost_entries: u64,
+    /// Entries written while the clock stood behind the entry before, since start.
+    pub clock_behind: u64,
+    /// What a person should know now, gravest first.
+    pub alerts: Vec<LedgerAlert>,
+}
 
 /// The write side of the ledger.
 pub trait Ledger: Send + Sync {
@@ -141,8 +175,91 @@ pub trait Ledger: Send + Sync {
     /// Whether entries can be taken; the sentence says what is wrong.
     ///
     /// # Errors
-    /// When the last entry could not be made durable.
+    /// When the last entry could not be made durable, or the next soon cannot.
     fn health(&self) -> Result<(), AppendError>;
+    /// How the way to the disk is doing.
+    fn state(&self) -> LedgerState {
+        LedgerState::default()
+    }
+}
+
+/// Whose turn it is, as the ledger knows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pseudonyms {
+    /// The tenant's number.
+    pub tenant: u64,
+    /// The conversation.
+    pub session: [u8; 16],
+    /// The person; absent for anonymous ones.
+    pub subject: Option<[u8; 16]>,
+}
+
+/// Why nobody could be named.
+#[derive(Clone, Debug, Error)]
+#[error("the keys of people cannot be used: {0}")]
+pub struct SubjectsError(pub String);
+
+/// The names that stand in the ledger instead of people.
+pub trait Subjects: Send + Sync {
+    /// Names a person and a conversation; whoever is new gets a name that is durable before this
+    /// resolves. A known person costs no IO.
+    fn name(
+        &self,
+        tenant: &TenantId,
+        user: Option<&UserId>,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Pseudonyms, SubjectsError>>;
+    /// The name of a person, if they have one.
+    fn find(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> BoxFuture<'_, Result<Option<[u8; 16]>, SubjectsError>>;
+    /// Whether a name is still in use: not once the person was erased.
+    fn is_current(&self, subject: [u8; 16]) -> bool;
+    /// Erases a person: the key of their words first, so that nothing can be read any more, then the
+    /// words. `None` when nobody is known by this id. Resolves when all of it is done.
+    fn erase(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> BoxFuture<'_, Result<Option<ErasureReceipt>, SubjectsError>>;
+}
+
+/// What was erased, and where that is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErasureReceipt {
+    /// The pseudonym that nobody has any more.
+    pub subject: [u8; 16],
+    /// How many decisions of theirs there are; what was decided stays.
+    pub decisions: u64,
+    /// The words of how many of them were still there.
+    pub bodies: u64,
+    /// When.
+    pub erased_ms: u64,
+    /// The entry that says so.
+    pub entry: EntryId,
+    /// The hash of its leaf.
+    pub leaf_hash: [u8; 32],
+    /// The conversations they had, to be let go from memory.
+    pub sessions: Vec<[u8; 16]>,
+}
+
+impl ErasureReceipt {
+    /// The receipt for people and machines.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        serde_json::json!({
+            "object": "subject.erasure",
+            "subject": hex::encode(self.subject),
+            "decisions": self.decisions,
+            "bodies": self.bodies,
+            "erased_at_ms": self.erased_ms,
+            "horizon": {"live_days_max": 7, "backups_days_max": 30},
+            "entry_id": self.entry.to_string(),
+            "leaf_hash": hex::encode(self.leaf_hash),
+        })
+    }
 }
 
 /// One entry as stored.
@@ -152,7 +269,7 @@ pub struct StoredEntry {
     pub seq: u64,
     /// The exact bytes of the leaf.
     pub leaf: Vec<u8>,
-    /// The body beside it, unless erased.
+    /// The body beside it, opened; absent when there is none or it was erased.
     pub body: Option<Vec<u8>>,
 }
 

@@ -3,6 +3,7 @@
 //! **Invariant:** nothing here calls a model.
 
 use crate::memory::Remembered;
+use crate::ports::Pseudonyms;
 use crate::settings::Settings;
 use crate::turn::{Turn, last_of};
 use conclave_core::{AuditId, Category, DirectiveId, Mode, Role, Score, Scrutiny, Sensitivity};
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub(crate) struct Examination {
     /// The id under which the turn will be decided.
     pub id: AuditId,
+    /// Whose turn it is; a name that is given up meanwhile cannot be recorded any more.
+    pub who: Pseudonyms,
     pub input: Arc<Reading>,
     /// What is remembered, this message included.
     pub remembered: Remembered,
@@ -36,13 +39,13 @@ pub(crate) fn examine(
     instinct: &Instinct,
     settings: &Settings,
     turn: &Turn,
-    id: AuditId,
+    (id, who): (AuditId, Pseudonyms),
     input: Reading,
     remembered: Remembered,
 ) -> Examination {
     let scrutiny = scrutiny(settings, turn, &input, &remembered);
     let stop = stop(instinct, settings, &input);
-    Examination { id, input: Arc::new(input), remembered, scrutiny, stop }
+    Examination { id, who, input: Arc::new(input), remembered, scrutiny, stop }
 }
 
 /// So many earlier messages that were never seen are read with a turn.

@@ -2,37 +2,58 @@
 //!
 //! **Invariant:** without the key nobody can tell, or test, whom a pseudonym means.
 
-use crate::memory::Pseudonyms;
-use crate::settings::Settings;
+use crate::ports::{ErasureReceipt, Pseudonyms, Subjects, SubjectsError};
 use crate::turn::Turn;
-use conclave_core::{TenantId, UserId};
+use conclave_core::{SessionId, TenantId, UserId};
 use conclave_ledger::tenant_number;
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// The pseudonym of the person; anonymous turns have none.
-#[must_use]
-pub fn subject_of(settings: &Settings, turn: &Turn) -> Option<[u8; 16]> {
-    Some(subject(settings, &turn.tenant, turn.user.as_ref()?))
+/// Names people by a keyed hash of their id: nothing is stored, and nothing can be forgotten. For tools
+/// and tests; a data directory has random names.
+pub struct KeyedSubjects(pub [u8; 32]);
+
+impl KeyedSubjects {
+    fn subject(&self, tenant: &TenantId, user: &UserId) -> [u8; 16] {
+        pseudonym(&self.0, b"subject", tenant.as_str(), user.as_str())
+    }
 }
 
-/// The pseudonym of a person of a tenant.
-pub(crate) fn subject(settings: &Settings, tenant: &TenantId, user: &UserId) -> [u8; 16] {
-    pseudonym(&settings.pseudonym_key, b"subject", tenant.as_str(), user.as_str())
-}
+impl Subjects for KeyedSubjects {
+    fn name(
+        &self,
+        tenant: &TenantId,
+        user: Option<&UserId>,
+        session: &SessionId,
+    ) -> BoxFuture<'_, Result<Pseudonyms, SubjectsError>> {
+        let named = Pseudonyms {
+            tenant: tenant_number(tenant.as_str()),
+            session: pseudonym(&self.0, b"session", tenant.as_str(), session.as_str()),
+            subject: user.map(|user| self.subject(tenant, user)),
+        };
+        ready(Ok(named)).boxed()
+    }
 
-/// The pseudonym of the conversation.
-#[must_use]
-pub fn session_of(settings: &Settings, turn: &Turn) -> [u8; 16] {
-    pseudonym(&settings.pseudonym_key, b"session", turn.tenant.as_str(), turn.session.as_str())
-}
+    fn find(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> BoxFuture<'_, Result<Option<[u8; 16]>, SubjectsError>> {
+        ready(Ok(Some(self.subject(tenant, user)))).boxed()
+    }
 
-/// Everyone in a turn, as the ledger knows them.
-pub(crate) fn pseudonyms_of(settings: &Settings, turn: &Turn) -> Pseudonyms {
-    Pseudonyms {
-        tenant: tenant_number(turn.tenant.as_str()),
-        session: session_of(settings, turn),
-        subject: subject_of(settings, turn),
+    fn is_current(&self, _: [u8; 16]) -> bool {
+        true
+    }
+
+    fn erase(
+        &self,
+        _: &TenantId,
+        _: &UserId,
+    ) -> BoxFuture<'_, Result<Option<ErasureReceipt>, SubjectsError>> {
+        let why = "names that are only computed cannot be given up";
+        ready(Err(SubjectsError(why.to_owned()))).boxed()
     }
 }
 
@@ -45,7 +66,9 @@ pub(crate) fn seed_of(turn: &Turn) -> u64 {
     digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
 }
 
-pub(crate) fn pseudonym(key: &[u8; 32], what: &[u8], tenant: &str, name: &str) -> [u8; 16] {
+/// A keyed hash that names somebody; without the key nobody can tell, or test, whom.
+#[must_use]
+pub fn pseudonym(key: &[u8; 32], what: &[u8], tenant: &str, name: &str) -> [u8; 16] {
     // HMAC takes a key of any length, so this cannot fail; an all-zero digest would only merge people.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
         return [0; 16];

@@ -8,9 +8,10 @@ use crate::deliver::DeliverError;
 use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::memory;
-use crate::pseudonym::pseudonyms_of;
+use crate::ports::{AppendError, Pseudonyms};
+use crate::settings::AuditFailure;
 use crate::turn::Turn;
-use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun};
+use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun, Sensitivity};
 use conclave_ledger::{Body, Draft, Kind, Value};
 use serde::Serialize;
 use serde_json::json;
@@ -21,9 +22,9 @@ impl Engine {
     pub(crate) async fn record(
         &self,
         turn: &Turn,
+        who: &Pseudonyms,
         decision: &Decision,
-    ) -> Result<([u8; 32], Delivery), DeliverError> {
-        let who = pseudonyms_of(&self.settings, turn);
+    ) -> Result<(Option<[u8; 32]>, Delivery), DeliverError> {
         let draft = Draft {
             kind: Kind::Decision,
             audit: Some(decision.id.0.into_bytes()),
@@ -37,10 +38,39 @@ impl Engine {
             public: public_part(decision),
         };
         let mut promise = draft.clone();
-        let appended = self.ledger.append(draft, self.words(turn, decision)).await?;
+        let appended = match self.ledger.append(draft, self.words(turn, decision)).await {
+            Err(error @ AppendError::Unwritable(_)) if self.delivers_unrecorded(turn) => {
+                tracing::error!(audit_id = %decision.id, %error, "a reply leaves unrecorded");
+                return Ok((None, Delivery::unrecorded(self.ledger.clone())));
+            }
+            appended => appended?,
+        };
         promise.parent = Some(appended.id);
-        self.memory.keep(&who, &decision.remembered);
-        Ok((appended.leaf_hash, Delivery::new(self.ledger.clone(), promise)))
+        self.memory.keep(who, &decision.remembered);
+        // Whoever was erased meanwhile must not come back through memory. Names are given up before
+        // memory is cleared, so one of the two sees the other.
+        if let Some(subject) = who.subject.filter(|subject| !self.subjects.is_current(*subject)) {
+            self.memory.forget(subject, &[who.session]);
+        }
+        Ok((Some(appended.leaf_hash), Delivery::new(self.ledger.clone(), promise)))
+    }
+
+    /// Refuses a turn whose decision is known beforehand not to be recorded, before it costs anything.
+    ///
+    /// # Errors
+    /// When the ledger is in trouble and the reply would be held.
+    pub(crate) fn admit(&self, turn: &Turn) -> Result<(), DeliverError> {
+        match self.ledger.health() {
+            Err(trouble) if !self.delivers_unrecorded(turn) => Err(trouble.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a reply to this turn may leave although nothing could be recorded. Where most is at
+    /// stake, it may not, whatever the operator said.
+    fn delivers_unrecorded(&self, turn: &Turn) -> bool {
+        let grave = matches!(turn.context.sensitivity, Sensitivity::High | Sensitivity::Sacred);
+        self.settings.audit_failure == AuditFailure::DeliverAndAlert && !grave
     }
 
     fn words(&self, turn: &Turn, decision: &Decision) -> Body {

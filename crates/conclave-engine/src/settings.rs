@@ -3,6 +3,17 @@
 use conclave_core::{Bars, Mode, Scrutiny};
 use std::time::Duration;
 
+/// What happens to a reply whose decision no disk takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AuditFailure {
+    /// It is withheld, and where the trouble is known already, no model is asked.
+    #[default]
+    Hold,
+    /// It is delivered, counted and reported; the log states later which numbers are missing. Turns of
+    /// high or sacred sensitivity are held all the same.
+    DeliverAndAlert,
+}
+
 /// Bounds and defaults of every turn.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -24,6 +35,8 @@ pub struct Settings {
     pub block_injection: bool,
     /// Whether reviewers or alerts are configured: only then may a message say that a person will look.
     pub staffed: bool,
+    /// What happens to a reply whose decision no disk takes.
+    pub audit_failure: AuditFailure,
     /// The version that decided, for the ledger.
     pub build: String,
     /// The digest of the policy in force.
@@ -48,6 +61,7 @@ impl Settings {
             modes_allowed: Mode::ALL.to_vec(),
             block_injection: false,
             staffed: false,
+            audit_failure: AuditFailure::Hold,
             build: env!("CARGO_PKG_VERSION").to_owned(),
             policy: [0; 32],
             directives: [0; 32],

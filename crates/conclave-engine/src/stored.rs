@@ -92,6 +92,12 @@ impl StoredDecision {
         serde_json::from_slice(&body.open(field)?).ok()
     }
 
+    /// Whether there were words beside the leaf that are gone.
+    #[must_use]
+    pub fn is_erased(&self) -> bool {
+        self.body.is_none() && !self.leaf.commitments.is_empty()
+    }
+
     /// The choices as stored.
     #[must_use]
     pub fn choices(&self) -> &[Value] {

@@ -45,6 +45,7 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         "choices": stored.choices().iter().enumerate()
             .map(|(c, choice)| choice_view(stored, c, choice, with_words)).collect::<Vec<_>>(),
     });
+    view["erased"] = json!(stored.is_erased());
     if with_words {
         view["conversation"] = stored.words("request").unwrap_or_default();
         view["who"] = stored.words("who").unwrap_or_default();

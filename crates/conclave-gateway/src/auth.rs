@@ -17,6 +17,14 @@ pub(crate) enum Need {
     Audit,
     /// Ask why.
     Explain,
+    /// Have it proved that a decision is in the log.
+    Prove,
+    /// Read the entries of the whole log, without words.
+    Entries,
+    /// Be given everything that is kept of a person, words too.
+    Export,
+    /// Erase a person.
+    Erase,
 }
 
 /// How much of a decision a caller may see.
@@ -60,8 +68,9 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
     match role {
         KeyRole::Owner => true,
-        KeyRole::App => matches!(need, Need::Converse | Need::Explain),
-        KeyRole::Admin | KeyRole::Auditor => matches!(need, Need::Audit),
+        KeyRole::App => matches!(need, Need::Converse | Need::Explain | Need::Prove),
+        KeyRole::Admin => matches!(need, Need::Audit | Need::Prove | Need::Erase),
+        KeyRole::Auditor => matches!(need, Need::Audit | Need::Prove | Need::Entries),
         KeyRole::Reviewer | KeyRole::Elder => false,
     }
 }
@@ -81,14 +90,22 @@ mod tests {
     #[test]
     fn roles_open_only_their_own_doors() {
         use KeyRole::{Admin, App, Auditor, Elder, Owner, Reviewer};
-        let doors = [Need::Converse, Need::Audit, Need::Explain];
+        let doors = [
+            Need::Converse,
+            Need::Audit,
+            Need::Explain,
+            Need::Prove,
+            Need::Entries,
+            Need::Export,
+            Need::Erase,
+        ];
         for (role, open) in [
-            (Owner, [true, true, true]),
-            (App, [true, false, true]),
-            (Admin, [false, true, false]),
-            (Auditor, [false, true, false]),
-            (Reviewer, [false, false, false]),
-            (Elder, [false, false, false]),
+            (Owner, [true; 7]),
+            (App, [true, false, true, true, false, false, false]),
+            (Admin, [false, true, false, true, false, false, true]),
+            (Auditor, [false, true, false, true, true, false, false]),
+            (Reviewer, [false; 7]),
+            (Elder, [false; 7]),
         ] {
             assert_eq!(doors.map(|door| opens(role, door)), open, "{role:?}");
         }

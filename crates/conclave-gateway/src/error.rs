@@ -114,7 +114,7 @@ impl ApiError {
             StatusCode::SERVICE_UNAVAILABLE,
             "api_error",
             "audit_unavailable",
-            "The decision could not be recorded, so the reply was withheld.",
+            "The decision cannot be recorded, so the reply is withheld; try again shortly.",
         );
         Self { retry_after_s: Some(5), ..error }
     }

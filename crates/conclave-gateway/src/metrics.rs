@@ -3,6 +3,7 @@
 //! **Invariant:** every label value comes from a closed list, so that nobody can grow the page.
 
 use conclave_core::Outcome;
+use conclave_engine::LedgerState;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,7 @@ const BUCKETS_MS: [u64; 13] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500,
 pub struct Metrics {
     requests: Mutex<BTreeMap<(String, u16), u64>>,
     outcomes: [AtomicU64; Outcome::ALL.len()],
+    unrecorded: AtomicU64,
     attempts: AtomicU64,
     input_tokens: AtomicU64,
     output_tokens: AtomicU64,
@@ -28,6 +30,7 @@ pub struct Metrics {
 
 /// What one decision adds.
 pub(crate) struct Counted {
+    pub recorded: bool,
     pub outcome: Outcome,
     pub attempts: u32,
     pub usage: conclave_core::Usage,
@@ -51,6 +54,7 @@ impl Metrics {
         if let Some(at) = Outcome::ALL.iter().position(|outcome| *outcome == counted.outcome) {
             self.outcomes[at].fetch_add(1, Ordering::Relaxed);
         }
+        self.unrecorded.fetch_add(u64::from(!counted.recorded), Ordering::Relaxed);
         self.attempts.fetch_add(u64::from(counted.attempts), Ordering::Relaxed);
         self.input_tokens.fetch_add(counted.usage.input_tokens, Ordering::Relaxed);
         self.output_tokens.fetch_add(counted.usage.output_tokens, Ordering::Relaxed);
@@ -68,7 +72,7 @@ impl Metrics {
 
     /// The page.
     #[must_use]
-    pub fn render(&self, dropped_entries: u64) -> String {
+    pub fn render(&self, dropped_entries: u64, ledger: &LedgerState) -> String {
         let mut page = String::new();
         head(&mut page, "conclave_requests_total", "counter", "Requests by route and status.");
         for ((route, status), count) in
@@ -114,9 +118,60 @@ impl Metrics {
             head(&mut page, name, kind, help);
             let _ = writeln!(page, "{name} {value}");
         }
+        render_ledger(&mut page, ledger, load(&self.unrecorded));
         self.duration.render(&mut page, "conclave_request_duration_seconds", "Time to answer.");
         self.overhead.render(&mut page, "conclave_overhead_seconds", "Time added to the model's.");
         page
+    }
+}
+
+/// How the ledger's way to the disk is doing.
+fn render_ledger(page: &mut String, ledger: &LedgerState, unrecorded: u64) {
+    for (name, kind, help, value) in [
+        (
+            "conclave_unrecorded_replies_total",
+            "counter",
+            "Replies delivered although their decision could not be recorded.",
+            unrecorded,
+        ),
+        (
+            "conclave_spool_bytes",
+            "gauge",
+            "Durable bytes that wait for the database.",
+            ledger.waiting_bytes,
+        ),
+        ("conclave_spool_bytes_max", "gauge", "How many may wait.", ledger.waiting_bytes_max),
+        (
+            "conclave_spool_oldest_seconds",
+            "gauge",
+            "How long the oldest entry has waited for the database.",
+            ledger.oldest_waiting_ms / 1_000,
+        ),
+        (
+            "conclave_spool_failed_segments_total",
+            "counter",
+            "Spool files given up because a write or sync failed.",
+            ledger.failed_segments,
+        ),
+        (
+            "conclave_ledger_lost_total",
+            "counter",
+            "Numbers whose entries could not be written anywhere.",
+            ledger.lost_entries,
+        ),
+        (
+            "conclave_clock_behind_total",
+            "counter",
+            "Entries written while the clock stood behind the entry before.",
+            ledger.clock_behind,
+        ),
+    ] {
+        head(page, name, kind, help);
+        let _ = writeln!(page, "{name} {value}");
+    }
+    head(page, "conclave_ledger_alert", "gauge", "1 for each alert of the ledger that is raised.");
+    for alert in &ledger.alerts {
+        let _ = writeln!(page, "conclave_ledger_alert{{code=\"{}\"}} 1", alert.code);
     }
 }
 
@@ -214,7 +269,7 @@ mod tests {
         for ms in [1, 3, 40, 60_000] {
             metrics.request("/v1/chat/completions", 200, Duration::from_millis(ms));
         }
-        let page = metrics.render(0);
+        let page = metrics.render(0, &LedgerState::default());
         assert!(
             page.contains(
                 "conclave_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 4"

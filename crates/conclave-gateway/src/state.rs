@@ -3,7 +3,7 @@
 use crate::limits::GatewayLimits;
 use crate::metrics::Metrics;
 use crate::refusals::RefusalLog;
-use conclave_engine::{Engine, KeyRing};
+use conclave_engine::{Engine, KeyRing, Proofs};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 
@@ -25,6 +25,7 @@ pub struct Gateway {
 struct Shared {
     engine: RwLock<(Arc<Engine>, Manners)>,
     keys: Arc<dyn KeyRing>,
+    proofs: Arc<dyn Proofs>,
     limits: GatewayLimits,
     metrics: Metrics,
     refusals: RefusalLog,
@@ -38,12 +39,14 @@ impl Gateway {
         engine: Arc<Engine>,
         manners: Manners,
         keys: Arc<dyn KeyRing>,
+        proofs: Arc<dyn Proofs>,
         limits: GatewayLimits,
     ) -> Self {
         let turns = Arc::new(Semaphore::new(limits.turns_max));
         let shared = Shared {
             engine: RwLock::new((engine, manners)),
             keys,
+            proofs,
             limits,
             metrics: Metrics::default(),
             refusals: RefusalLog::default(),
@@ -83,6 +86,10 @@ impl Gateway {
 
     pub(crate) fn keys(&self) -> &dyn KeyRing {
         &*self.shared.keys
+    }
+
+    pub(crate) fn proofs(&self) -> &dyn Proofs {
+        &*self.shared.proofs
     }
 
     pub(crate) fn limits(&self) -> &GatewayLimits {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use conclave_engine::Delivery;
+use conclave_failpoint as failpoint;
 use http_body::{Body, Frame, SizeHint};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -28,6 +29,10 @@ impl Body for TrackedBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        failpoint::reach("reply.begun");
+        if self.delivery.has_begun() {
+            failpoint::reach("reply.half_sent");
+        }
         let Some(bytes) = self.frames.pop_front() else {
             return Poll::Ready(None);
         };

@@ -8,6 +8,7 @@
 
 use crate::cbor::{CborError, Reader, Writer};
 use crate::leaf::{Commitment, LeafError, sha256};
+use crate::seal::is_sealed_text;
 use thiserror::Error;
 
 /// The envelope of a field that is not sealed.
@@ -165,6 +166,11 @@ impl<'a> StoredBody<'a> {
         self.fields.iter().map(|(name, _)| *name)
     }
 
+    /// Names and stored bytes, in order.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        self.fields.iter().copied()
+    }
+
     /// The plaintext of a field, if it is there and not sealed.
     #[must_use]
     pub fn open(&self, field: &str) -> Option<Vec<u8>> {
@@ -172,7 +178,8 @@ impl<'a> StoredBody<'a> {
         salted(blob).map(|(_, text)| text.to_vec())
     }
 
-    /// Compares everything stored with what the leaf commits to.
+    /// Compares everything stored with what the leaf commits to. Of a sealed text, that is its
+    /// bytes and its length; only [`StoredBody::unseal`] can tell what it says.
     ///
     /// # Errors
     /// When it differs; the error names the first such field.
@@ -193,6 +200,9 @@ fn check_field(commitment: &Commitment, name: &str, blob: &[u8]) -> Result<(), B
     }
     if sha256(&[blob]) != commitment.blob {
         return Err(BodyError::Blob(expected.clone()));
+    }
+    if is_sealed_text(blob, commitment.len) {
+        return Ok(());
     }
     match salted(blob) {
         Some((salted, text))

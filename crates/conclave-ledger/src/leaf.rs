@@ -15,6 +15,8 @@ use thiserror::Error;
 const VERSION: u64 = 1;
 /// How many keys a leaf has.
 const KEYS: usize = 14;
+/// The longest leaf: what the entry bundles of the log can hold.
+pub const LEAF_BYTES_MAX: usize = 65_535;
 /// The longest name of a kind, field or build.
 const NAME_BYTES_MAX: usize = 128;
 
@@ -110,10 +112,18 @@ kinds! {
     CoverageGap = "coverage.gap",
     /// An API key was made or withdrawn.
     KeyChange = "key.change",
+    /// The log's signing key was handed over, see [`crate::Rotation`].
+    KeyRotate = "key.rotate",
     /// The store behind the spool stopped answering.
     StoreDown = "store.down",
     /// The store answers again.
     StoreUp = "store.up",
+    /// The words of a person were erased, see [`crate::Erasure`].
+    SubjectErase = "subject.erase",
+    /// Words that were due were deleted, see [`crate::Purge`].
+    RetentionPurge = "retention.purge",
+    /// The keys that wrap the keys of people were replaced.
+    KeyEpoch = "key.epoch",
 }
 
 impl fmt::Display for Kind {
@@ -187,6 +197,19 @@ impl Draft {
         check_length(&self.build, "build")?;
         if self.public.fits_below(1) { Ok(()) } else { Err(LeafError::TooDeep) }
     }
+
+    /// How long the leaf made of this and these commitments is at most, whatever number and time it
+    /// gets.
+    ///
+    /// # Errors
+    /// When it would not fit into an entry bundle.
+    pub fn check_length(&self, commitments: &[Commitment]) -> Result<usize, LeafError> {
+        let mut longest = Vec::with_capacity(1_024);
+        let id = EntryId { replica: [0; 8], epoch: u32::MAX, n: u64::MAX };
+        Leaf::write(&mut longest, id, u64::MAX, self, commitments);
+        let length = longest.len();
+        if length <= LEAF_BYTES_MAX { Ok(length) } else { Err(LeafError::TooLong(length)) }
+    }
 }
 
 /// One entry, complete.
@@ -223,6 +246,9 @@ pub enum LeafError {
     /// Numbers start at 1.
     #[error("the entry number is 0")]
     Unnumbered,
+    /// No entry bundle can hold it.
+    #[error("the leaf has {0} bytes, at most {LEAF_BYTES_MAX} are possible")]
+    TooLong(usize),
 }
 
 impl Leaf {

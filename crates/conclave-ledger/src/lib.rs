@@ -10,16 +10,36 @@
 pub mod cbor;
 
 mod body;
+mod checkpoint;
 mod coverage;
+mod forget;
 mod leaf;
+mod note;
+mod proofs;
+mod receipt;
+mod rotation;
+mod seal;
+mod tile;
 mod tree;
 mod verify;
 
 pub use body::{Body, BodyError, Field, StoredBody};
 pub use cbor::Value;
+pub use checkpoint::{Checkpoint, CheckpointError};
 pub use coverage::Gap;
+pub use forget::{Erasure, Forgotten, Purge};
 pub use leaf::{
-    Commitment, Draft, EntryId, Kind, Leaf, LeafError, leaf_hash, sha256, tenant_number,
+    Commitment, Draft, EntryId, Kind, LEAF_BYTES_MAX, Leaf, LeafError, leaf_hash, sha256,
+    tenant_number,
+};
+pub use note::{NoteError, NoteSigner, SignedNote, VerifierKey, VerifierKeyError};
+pub use proofs::{ProofError, TileSource, prove_consistency, prove_inclusion, range_of, root_at};
+pub use receipt::{Receipt, ReceiptError};
+pub use rotation::Rotation;
+pub use seal::{LaidOut, SealError, SealingKey};
+pub use tile::{
+    BundleError, TILE_WIDTH, TileEdge, TileId, TilePathError, bundle_path, decode_hashes,
+    encode_hashes, parse_bundle_path, read_bundle, tiles_of, write_bundle,
 };
 pub use tree::{
     CompactRange, Hash, consistency_proof, empty_root, inclusion_proof, node_hash, root_of,

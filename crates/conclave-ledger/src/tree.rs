@@ -37,6 +37,13 @@ impl CompactRange {
         Self { size: 0, peaks: Vec::new() }
     }
 
+    /// The range of a tree of this size with these subtrees, largest first; `None` when there
+    /// cannot be so many.
+    #[must_use]
+    pub fn from_peaks(size: u64, peaks: Vec<Hash>) -> Option<Self> {
+        (peaks.len() == size.count_ones() as usize).then_some(Self { size, peaks })
+    }
+
     /// How many leaves there are.
     #[must_use]
     pub const fn size(&self) -> u64 {
@@ -79,8 +86,7 @@ impl CompactRange {
         let (size, peaks) = bytes.split_first_chunk::<8>()?;
         let size = u64::from_be_bytes(*size);
         let (peaks, rest) = peaks.as_chunks::<32>();
-        let fits = rest.is_empty() && peaks.len() == size.count_ones() as usize;
-        fits.then(|| Self { size, peaks: peaks.to_vec() })
+        if rest.is_empty() { Self::from_peaks(size, peaks.to_vec()) } else { None }
     }
 }
 

@@ -9,7 +9,9 @@
 use crate::body::StoredBody;
 use crate::cbor::Value;
 use crate::coverage::{Coverage, NumberSet};
+use crate::forget::Forgotten;
 use crate::leaf::{EntryId, Kind, Leaf, leaf_hash};
+use crate::rotation::Rotation;
 use crate::tree::{CompactRange, Hash};
 use std::collections::BTreeMap;
 
@@ -65,6 +67,14 @@ pub struct Report {
     pub refused: BTreeMap<String, u64>,
     /// How many bodies were compared with what their leaves commit to.
     pub bodies: u64,
+    /// How many signed checkpoints were compared with the log.
+    pub checkpoints: u64,
+    /// How many entries the last of them covers.
+    pub signed: u64,
+    /// How many of them were opened as well, and say what their leaves commit to.
+    pub opened: u64,
+    /// How many bodies are gone on purpose, as a later entry says.
+    pub forgotten: u64,
     /// The first thing wrong.
     pub first_bad: Option<Bad>,
 }
@@ -84,8 +94,10 @@ pub struct Auditor<'a> {
     decisions: NumberSet,
     sound_until: u64,
     suspects: Option<(u64, u64)>,
+    leaves_only: bool,
     report: Report,
     extra: Option<ExtraCheck<'a>>,
+    forgotten: Forgotten,
 }
 
 impl<'a> Auditor<'a> {
@@ -101,8 +113,20 @@ impl<'a> Auditor<'a> {
         Self { extra: Some(extra), ..Self::default() }
     }
 
-    /// Takes the next entry of the log.
-    pub fn feed(&mut self, entry: &Entry<'_>) {
+    /// Looks at leaves alone, where bodies are not to be had.
+    #[must_use]
+    pub fn leaves_only(self) -> Self {
+        Self { leaves_only: true, ..self }
+    }
+
+    /// Accepts missing bodies that these entries of the same log explain.
+    #[must_use]
+    pub fn knowing(self, forgotten: Forgotten) -> Self {
+        Self { forgotten, ..self }
+    }
+
+    /// Takes the next entry of the log; returns the hash of its leaf.
+    pub fn feed(&mut self, entry: &Entry<'_>) -> Hash {
         let expected = self.tree.size();
         let hash = leaf_hash(entry.leaf);
         self.tree.append(hash);
@@ -115,7 +139,15 @@ impl<'a> Auditor<'a> {
         } else {
             Err("the leaf does not have the hash that is stored for it".to_owned())
         };
+        if !self.forgotten.meet(entry.seq, &hash) {
+            self.note(
+                entry.seq,
+                None,
+                "another entry stands here than was said to explain erasures",
+            );
+        }
         self.examine(entry.seq, entry.leaf, entry.body, stored);
+        hash
     }
 
     /// Takes an entry that is durable but not yet part of the log, after all that are.
@@ -144,6 +176,24 @@ impl<'a> Auditor<'a> {
         }
     }
 
+    /// Records that a signed checkpoint ends here, and holds.
+    pub const fn note_checkpoint(&mut self) {
+        self.report.checkpoints += 1;
+        self.report.signed = self.report.entries;
+    }
+
+    /// Whether nothing wrong was found so far.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        self.report.first_bad.is_none() && self.suspects.is_none()
+    }
+
+    /// The root over the entries so far.
+    #[must_use]
+    pub fn root(&self) -> Hash {
+        self.tree.root()
+    }
+
     /// How many entries of the log were taken so far.
     #[must_use]
     pub const fn entries(&self) -> u64 {
@@ -155,6 +205,9 @@ impl<'a> Auditor<'a> {
     pub fn finish(mut self, head: Option<&Head>) -> Report {
         if let Some((hole, problem)) = std::mem::take(&mut self.coverage).uncovered() {
             self.note(hole.seq, Some(hole.id), problem);
+        }
+        if let Some(seq) = self.forgotten.unmet() {
+            self.note(seq, None, "an entry that is said to explain erasures is not in the log");
         }
         self.note_suspects();
         if let Some(head) = head {
@@ -201,7 +254,7 @@ impl<'a> Auditor<'a> {
     fn examine_leaf(&mut self, seq: u64, leaf: &Leaf, body: Option<&[u8]>) -> Result<(), String> {
         // Coverage comes first: a bad body must not look like a missing entry as well.
         let numbered = self.coverage.observe(seq, leaf);
-        let body = self.check_body(leaf, body)?;
+        let body = self.check_body(seq, leaf, body)?;
         numbered?;
         self.check_kind(leaf)?;
         match &mut self.extra {
@@ -212,12 +265,21 @@ impl<'a> Auditor<'a> {
 
     fn check_body<'b>(
         &mut self,
+        seq: u64,
         leaf: &Leaf,
         body: Option<&'b [u8]>,
     ) -> Result<Option<StoredBody<'b>>, String> {
+        if self.leaves_only {
+            return Ok(None);
+        }
         let Some(bytes) = body else {
+            if leaf.commitments.is_empty() {
+                return Ok(None);
+            }
+            let explained = self.forgotten.explains(seq, leaf);
+            self.report.forgotten += u64::from(explained);
             let missing = Err("the body is missing".to_owned());
-            return if leaf.commitments.is_empty() { Ok(None) } else { missing };
+            return if explained { Ok(None) } else { missing };
         };
         if bytes.is_empty() {
             return Err("a body without fields is stored".to_owned());
@@ -240,6 +302,9 @@ impl<'a> Auditor<'a> {
                 None => Err("the delivery names no decision".to_owned()),
             },
             Kind::CoverageGap => self.coverage.declare(&leaf.draft.public),
+            Kind::KeyRotate if !rotates(leaf) => {
+                Err("the signing key is handed over without both keys agreeing".to_owned())
+            }
             _ => Ok(()),
         }
     }
@@ -260,6 +325,10 @@ impl<'a> Auditor<'a> {
             _ => {}
         }
     }
+}
+
+fn rotates(leaf: &Leaf) -> bool {
+    Rotation::from_public(&leaf.draft.public).is_some_and(|rotation| rotation.holds())
 }
 
 fn misplaced(expected: u64, found: u64) -> String {

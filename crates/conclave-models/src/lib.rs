@@ -28,6 +28,7 @@ mod ssrf;
 mod stream;
 mod transport;
 mod usage;
+mod web;
 
 pub use breaker::BreakerLimits;
 pub use builtin::Builtin;
@@ -35,3 +36,4 @@ pub use config::{ConfigError, ProviderConfig, TemperaturePolicy};
 pub use openai::OpenAiCompatible;
 pub use registry::{DuplicateModel, Entry, Models};
 pub use ssrf::{AddressError, AddressPolicy, BaseUrl};
+pub use web::{WebClient, WebError};

@@ -122,6 +122,11 @@ impl BaseUrl {
         url
     }
 
+    /// The URL itself.
+    pub(crate) fn itself(&self) -> Url {
+        self.url.clone()
+    }
+
     /// What its host may resolve to.
     #[must_use]
     pub const fn policy(&self) -> AddressPolicy {

@@ -6,9 +6,9 @@
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
 use conclave_core::AuditId;
-use conclave_engine::{Clock, Entropy, Ledger};
-use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
-use conclave_store::{Inspection, Store, StoreOptions, inspect};
+use conclave_engine::{Clock, Entropy, Ledger, ReceiptState};
+use conclave_ledger::{Body, Draft, Kind, Leaf, Value, tenant_number};
+use conclave_store::{Inspection, LedgerReader, Store, StoreOptions, inspect};
 use std::error::Error;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -74,10 +74,35 @@ fn main() -> Outcome<()> {
     drop(store);
     paced(&dir.path().join("paced"), text_bytes, &runtime)?;
     drain_alone(&dir.path().join("second"), text_bytes, &runtime)?;
-    let began = Instant::now();
+    let (began, cpu) = (Instant::now(), cpu_ms());
     let report = inspect(&dir.path().join("data"), Inspection::default())?;
     let rate = per_second(report.entries, began.elapsed());
+    let cpu_us = (cpu_ms() - cpu) * 1_000 / report.entries.max(1);
     println!("check: {} entries, sound: {}, {rate} entries/s", report.entries, report.ok);
+    println!("check: {cpu_us} us of processor time an entry, {} checkpoints", report.checkpoints);
+    proofs(&dir.path().join("data"))
+}
+
+/// How long a log takes to open, and a proof in it to make.
+fn proofs(data: &Path) -> Outcome<()> {
+    const PROOFS: u32 = 1_000;
+    let began = Instant::now();
+    drop(open(data)?);
+    println!("open and close again: {} ms", began.elapsed().as_millis());
+    let reader = LedgerReader::open(data)?;
+    let mut ids = Vec::new();
+    reader.rows(|row| -> Outcome<()> {
+        let audit = Leaf::decode(row.leaf)?.draft.audit;
+        ids.extend(audit.filter(|_| row.seq.is_multiple_of(97)).map(AuditId::from_bytes));
+        Ok(())
+    })?;
+    let began = Instant::now();
+    for id in ids.iter().cycle().take(usize::try_from(PROOFS)?) {
+        let ReceiptState::Ready(_) = reader.receipt(*id)? else {
+            return Err("a decision has no receipt".into());
+        };
+    }
+    println!("receipt: {} us each", (began.elapsed() / PROOFS).as_micros());
     Ok(())
 }
 

@@ -7,11 +7,13 @@
 //! the query.
 
 use crate::db::open_reader;
-use crate::spool::{Intake, Progress};
+use crate::spool::{Intake, LivingKeys, Progress};
+use crate::vault::Vault;
 use conclave_core::AuditId;
 use conclave_engine::{
     Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntry, Tally, Whose,
 };
+use conclave_ledger::{Leaf, SealError, StoredBody};
 use futures_util::future::{BoxFuture, FutureExt};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
@@ -39,6 +41,7 @@ struct Shared {
     idle: Mutex<Vec<Connection>>,
     intake: Arc<Intake>,
     progress: Arc<Progress>,
+    vault: Arc<Vault>,
     patience: Duration,
 }
 
@@ -53,10 +56,11 @@ impl SqliteArchive {
         database: PathBuf,
         intake: Arc<Intake>,
         progress: Arc<Progress>,
+        vault: Arc<Vault>,
         (readers, patience): (usize, Duration),
     ) -> Self {
         let idle = Mutex::default();
-        let shared = Arc::new(Shared { database, idle, intake, progress, patience });
+        let shared = Arc::new(Shared { database, idle, intake, progress, vault, patience });
         let lane = || Arc::new(Semaphore::new(readers.max(1)));
         Self { shared, patient: lane(), quick: lane() }
     }
@@ -67,7 +71,7 @@ impl SqliteArchive {
     }
 
     /// Runs a query on a thread that may block; `newest` says whether it must see everything.
-    fn ask<T: Send + 'static>(
+    pub(crate) fn ask<T: Send + 'static>(
         &self,
         newest: bool,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -87,6 +91,44 @@ impl SqliteArchive {
         }
         .boxed()
     }
+}
+
+impl SqliteArchive {
+    /// The one door through which words are read: every body is opened here, or found to be erased.
+    async fn opened(
+        &self,
+        found: BoxFuture<'_, Answer<Vec<StoredEntry>>>,
+    ) -> Answer<Vec<StoredEntry>> {
+        let mut entries = found.await?;
+        if entries.iter().any(|entry| entry.body.is_some()) {
+            let vault = Arc::clone(&self.shared.vault);
+            let task = tokio::task::spawn_blocking(move || {
+                for entry in &mut entries {
+                    open_words(&vault, entry)?;
+                }
+                Ok(entries)
+            });
+            entries = task.await.map_err(|error| broken(&error))??;
+        }
+        Ok(entries)
+    }
+}
+
+/// Opens the body of an entry; one whose key is gone counts as erased.
+fn open_words(vault: &Vault, entry: &mut StoredEntry) -> Answer<()> {
+    let Some(bytes) = entry.body.take() else { return Ok(()) };
+    let leaf = Leaf::decode(&entry.leaf).map_err(|error| broken(&error))?;
+    if leaf.draft.subject.is_some_and(|subject| !vault.is_alive(subject)) {
+        // Also where the words were never sealed and are still being deleted.
+        return Ok(());
+    }
+    let stored = StoredBody::decode(&bytes).map_err(|error| broken(&error))?;
+    match stored.unseal(&leaf, |id| vault.find(id)) {
+        Ok(body) => entry.body = Some(body.encode()),
+        Err(SealError::KeyGone(_)) => {}
+        Err(error) => return Err(broken(&error)),
+    }
+    Ok(())
 }
 
 impl Shared {
@@ -110,7 +152,8 @@ impl Shared {
 
 impl Archive for SqliteArchive {
     fn find(&self, tenant: u64, id: AuditId) -> BoxFuture<'_, Answer<Vec<StoredEntry>>> {
-        self.ask(true, move |conn| find(conn, tenant, id))
+        let found = self.ask(true, move |conn| find(conn, tenant, id));
+        self.opened(found).boxed()
     }
 
     fn list(&self, filter: DecisionFilter) -> BoxFuture<'_, Answer<Vec<DecisionRow>>> {
@@ -118,7 +161,10 @@ impl Archive for SqliteArchive {
     }
 
     fn latest(&self, tenant: u64, whose: Whose) -> BoxFuture<'_, Answer<Option<StoredEntry>>> {
-        self.ask(false, move |conn| latest(conn, tenant, whose))
+        let found = self.ask(false, move |conn| {
+            latest(conn, tenant, whose).map(|entry| entry.into_iter().collect())
+        });
+        async move { Ok(self.opened(found).await?.pop()) }.boxed()
     }
 
     fn tally(&self, tenant: Option<u64>, since_ms: u64) -> BoxFuture<'_, Answer<Tally>> {

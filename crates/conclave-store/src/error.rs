@@ -59,6 +59,41 @@ pub enum StoreError {
         /// What is wrong with it, and what to do.
         message: String,
     },
+    /// Entries stand in a second spool directory that is no longer configured.
+    #[error(
+        "entries still stand in {}; start once with `spool_fallback` set to it, \
+         so that they are taken, and change it then",
+        .dir.display()
+    )]
+    SpoolElsewhere {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A second spool directory that somebody else uses.
+    #[error(
+        "the spool directory {} belongs to another installation; \
+         choose a directory of its own for this one",
+        .dir.display()
+    )]
+    SpoolOfOther {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A second spool directory that cannot be read.
+    #[error(
+        "the second spool directory {} may hold entries and cannot be read ({source}): \
+         is its disk mounted? If it is lost for good, remove {} and what it held is stated as missing",
+        .dir.display(),
+        .note.display()
+    )]
+    SpoolUnreadable {
+        /// The directory.
+        dir: PathBuf,
+        /// The file that names it.
+        note: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// A key that cannot be made or found.
     #[error("{0}")]
     Key(String),
@@ -81,7 +116,7 @@ impl StoreError {
         move |source| Self::File { what, path, source }
     }
 
-    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
+    pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self + use<> {
         let path = path.to_owned();
         move |error| Self::Database { path: path.clone(), message: error.to_string() }
     }

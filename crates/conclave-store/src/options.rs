@@ -3,7 +3,9 @@
 //! **Invariant:** the defaults are right for production; everything else is there for tests and
 //! unusual machines.
 
+use crate::publish::Anchor;
 use crate::spool::{Disk, FileDisk};
+use crate::vault::RootKey;
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
 use std::path::PathBuf;
@@ -58,8 +60,14 @@ pub struct StoreOptions {
     pub entropy: Arc<dyn Entropy>,
     /// What the store's own entries say about the program.
     pub stamp: Stamp,
+    /// A root key that is kept elsewhere; without one, `root.key` in the directory is made and used.
+    pub root_key: Option<RootKey>,
     /// What segments are made of.
     pub disk: Arc<dyn Disk>,
+    /// A second spool directory, best on another disk, for when the first cannot be written.
+    pub spool_fallback: Option<PathBuf>,
+    /// How much the whole spool may take; at least three segments.
+    pub spool_bytes_max: u64,
     /// The size of a spool segment, from 4 KiB to 64 MiB.
     pub segment_bytes: u64,
     /// How much may wait for the writer.
@@ -74,6 +82,11 @@ pub struct StoreOptions {
     pub read_patience: Duration,
     /// How many readers of each kind work at once.
     pub readers: usize,
+    /// The name of the log in its checkpoints, for when its key is made; without one it is made of
+    /// the replica's.
+    pub origin: Option<String>,
+    /// Gets a copy of every published checkpoint.
+    pub anchor: Option<Arc<dyn Anchor>>,
 }
 
 impl StoreOptions {
@@ -85,7 +98,10 @@ impl StoreOptions {
             clock,
             entropy,
             stamp: Stamp::default(),
+            root_key: None,
             disk: Arc::new(FileDisk),
+            spool_fallback: None,
+            spool_bytes_max: 10 << 30,
             segment_bytes: SEGMENT_BYTES_MAX,
             queue_bytes: 64 << 20,
             soon: Duration::from_millis(50),
@@ -93,6 +109,8 @@ impl StoreOptions {
             drain_entries_max: 2_000,
             read_patience: Duration::from_secs(5),
             readers: 2,
+            origin: None,
+            anchor: None,
         }
     }
 }

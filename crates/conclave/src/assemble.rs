@@ -1,16 +1,18 @@
 //! Wiring: configuration in, engine out.
 
 use crate::config::{
-    Config, ModeName, OfferedModel, OnInjection, OnInputBlock, Provider, ProviderKind, ScrutinyName,
+    AuditFailure, Config, ModeName, OfferedModel, OnInjection, OnInputBlock, Provider,
+    ProviderKind, ScrutinyName,
 };
 use anyhow::{Context, anyhow};
-use conclave_core::{MicroUsd, Mode, Scrutiny, Seat};
+use conclave_core::{MicroUsd, Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Settings, Verifier,
+    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Settings, Subjects, Verifier,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
 use conclave_models::{Builtin, Entry, Models, OpenAiCompatible, ProviderConfig};
+use conclave_store::{RetentionRules, RootKey, Stamp, TenantRetention};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,6 +28,8 @@ pub struct Ground {
     pub archive: Arc<dyn Archive>,
     /// Who has been here before.
     pub memory: Arc<Memory>,
+    /// Names people.
+    pub subjects: Arc<dyn Subjects>,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
@@ -64,6 +68,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         ledger: ground.ledger.clone(),
         archive: ground.archive.clone(),
         memory: ground.memory.clone(),
+        subjects: ground.subjects.clone(),
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
         settings: Arc::new(settings),
@@ -86,6 +91,41 @@ pub fn instinct(config: &Config) -> anyhow::Result<Instinct> {
     let signature = String::from_utf8_lossy(&signature).into_owned();
     Instinct::verify(&read(file)?, &signature, &PinnedKey::compiled_in()?)
         .with_context(|| format!("the directives in {}", file.display()))
+}
+
+/// What every entry says about this program and configuration.
+///
+/// # Errors
+/// When the directives cannot be read.
+pub fn stamp(config: &Config) -> anyhow::Result<Stamp> {
+    Ok(Stamp {
+        policy: digest(config),
+        directives: instinct(config)?.digest(),
+        build: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+/// The root key, where it is kept elsewhere.
+///
+/// # Errors
+/// When it cannot be had or is none.
+pub fn root_key(config: &Config) -> anyhow::Result<Option<RootKey>> {
+    let Some(reference) = &config.storage.root_key else { return Ok(None) };
+    let secret = reference.resolve().map_err(|why| anyhow!("storage.root_key: {why}"))?;
+    Ok(Some(RootKey::parse(&secret).context("storage.root_key")?))
+}
+
+/// How long words are kept. Names were checked when the file was read.
+#[must_use]
+pub fn retention(config: &Config) -> RetentionRules {
+    let tenants = config.tenants.iter().filter_map(|(name, tenant)| {
+        let users = tenant.legal_hold_users.iter();
+        let held_users = users.filter_map(|user| UserId::new(user.as_str()).ok()).collect();
+        let (days, hold) = (tenant.retention_days, tenant.legal_hold);
+        let name = TenantId::new(name.as_str()).ok()?;
+        Some((name, TenantRetention { days, hold, held_users }))
+    });
+    RetentionRules { days: config.storage.retention_days, tenants: tenants.collect() }
 }
 
 /// How the gateway answers.
@@ -122,6 +162,10 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
             ScrutinyName::Strict => Scrutiny::Strict,
         },
         modes_allowed: config.policy.modes_allowed.iter().map(|mode| mode_of(*mode)).collect(),
+        audit_failure: match config.policy.audit_failure {
+            AuditFailure::Hold => conclave_engine::AuditFailure::Hold,
+            AuditFailure::DeliverAndAlert => conclave_engine::AuditFailure::DeliverAndAlert,
+        },
         block_injection: config.policy.on_injection == OnInjection::Block,
         policy: digest(config),
         ..Settings::standard(pseudonym_key)

@@ -36,12 +36,15 @@ pub enum Command {
     /// Measure speed on this machine.
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Check the ledger offline.
+    /// Check the ledger, prove what is in it, write it out.
     #[command(subcommand)]
     Ledger(LedgerCommand),
     /// Make, list and revoke API keys; works while the gateway runs.
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// What is kept of a person: export it, or erase it; while no gateway runs.
+    #[command(subcommand)]
+    Subject(SubjectCommand),
     /// The frozen directives: list them, verify their signature, sign a set of your own.
     #[command(subcommand)]
     Directives(DirectivesCommand),
@@ -191,15 +194,128 @@ fn parse_mode(name: &str) -> Result<conclave_core::Mode, String> {
 /// `conclave ledger`
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand {
-    /// Re-hash every entry, check every body and counter, and run every consensus again.
+    /// Re-hash every entry, tile and body, check every checkpoint, and run every consensus again.
     ///
     /// Exit 0: everything holds. Exit 1: the first altered, missing or reordered entry is named.
     /// Exit 2: it could not be checked.
-    Verify(DataArgs),
+    Verify(LedgerVerifyArgs),
+    /// Print the proof that a decision is in the log, as a C2SP tlog-proof.
+    Prove(LedgerProveArgs),
+    /// Print the receipt of a decision, or check one offline.
+    Receipt(LedgerReceiptArgs),
+    /// Write the log to a directory that anybody can check: tiles, bundles, bodies, JSON lines.
+    Export(LedgerExportArgs),
+    /// Print the last signed checkpoint.
+    Checkpoint(LedgerSource),
+    /// Print the keys that sign checkpoints, the one in force first.
+    Vkey(LedgerSource),
+    /// Hand the signing of checkpoints over to a new key; the gateway must not run meanwhile.
+    RotateKey(LedgerRotateArgs),
+}
+
+/// Where a ledger is read from.
+#[derive(Clone, Debug, Args)]
+#[group(multiple = false)]
+pub struct LedgerSource {
+    /// The data directory of a gateway, running or not [default: conclave-data].
+    #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA")]
+    pub data: Option<PathBuf>,
+    /// A directory that `ledger export` wrote.
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
+    /// A running gateway.
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+}
+
+/// With which key a gateway is asked.
+#[derive(Clone, Debug, Args)]
+pub struct LedgerKeyArg {
+    /// With --url: an API key, of an auditor for entries.
+    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
+    pub key: Option<String>,
+}
+
+/// `conclave ledger verify`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerVerifyArgs {
+    /// Where.
+    #[command(flatten)]
+    pub source: LedgerSource,
+    /// As whom.
+    #[command(flatten)]
+    pub key: LedgerKeyArg,
+    /// The key that must have signed, from a place you trust; without it, the ledger's own word is
+    /// taken.
+    #[arg(long, value_name = "VKEY")]
+    pub vkey: Option<String>,
+    /// With --export and --url: a checkpoint kept from last time; the log must begin with it. It is
+    /// replaced by the new one when everything holds.
+    #[arg(long, value_name = "FILE")]
+    pub since: Option<PathBuf>,
+}
+
+/// `conclave ledger prove`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerProveArgs {
+    /// The decision.
+    #[arg(value_name = "AUDIT_ID")]
+    pub id: String,
+    /// Where.
+    #[command(flatten)]
+    pub source: LedgerSource,
+    /// As whom.
+    #[command(flatten)]
+    pub key: LedgerKeyArg,
+}
+
+/// `conclave ledger receipt`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerReceiptArgs {
+    /// The decision.
+    #[arg(value_name = "AUDIT_ID", required_unless_present = "check", conflicts_with = "check")]
+    pub id: Option<String>,
+    /// Check this receipt or tlog-proof offline; exit 1 when it proves nothing.
+    #[arg(long, value_name = "FILE", requires = "vkey")]
+    pub check: Option<PathBuf>,
+    /// With --check: the key that must have signed, from a place you trust.
+    #[arg(long, value_name = "VKEY")]
+    pub vkey: Option<String>,
+    /// Where.
+    #[command(flatten)]
+    pub source: LedgerSource,
+    /// As whom.
+    #[command(flatten)]
+    pub key: LedgerKeyArg,
+}
+
+/// `conclave ledger export`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerExportArgs {
+    /// A new or empty directory.
+    #[arg(value_name = "DIR")]
+    pub to: PathBuf,
+    /// Leave out the words: leaves, tiles and checkpoints only.
+    #[arg(long)]
+    pub without_bodies: bool,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+/// `conclave ledger rotate-key`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerRotateArgs {
+    /// Instead of making a new key, end the time in which the old one signs as well.
+    #[arg(long)]
+    pub end_overlap: bool,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
 }
 
 /// Where the data is.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct DataArgs {
     /// The data directory of a gateway, running or not.
     #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA", default_value = "conclave-data")]
@@ -221,6 +337,76 @@ pub enum KeysCommand {
         #[command(flatten)]
         data: DataArgs,
     },
+    /// Replace the root key and every key that wraps those of people; while no gateway runs.
+    ///
+    /// A copy of the data directory made before opens with nothing that exists afterwards.
+    RotateEpoch(RotateArgs),
+}
+
+/// A data directory that no gateway is using, and how to open it.
+#[derive(Debug, Args)]
+pub struct OpenArgs {
+    /// The configuration file, where the root key is kept elsewhere.
+    #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+/// `conclave subject`
+#[derive(Debug, Subcommand)]
+pub enum SubjectCommand {
+    /// Print every decision of a person with its words, one JSON object a line, newest first.
+    Export(SubjectExportArgs),
+    /// Delete the key of a person's words and the words; what was decided stays in the ledger.
+    Erase(SubjectEraseArgs),
+}
+
+/// Who is meant.
+#[derive(Debug, Args)]
+pub struct SubjectArgs {
+    /// The person, as in `user` or `safety_identifier`.
+    pub id: String,
+    /// Whose application they used.
+    #[arg(long, default_value = "default")]
+    pub tenant: String,
+    /// Where.
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+/// `conclave subject export`
+#[derive(Debug, Args)]
+pub struct SubjectExportArgs {
+    /// Who.
+    #[command(flatten)]
+    pub subject: SubjectArgs,
+    /// Write here instead of stdout; the file must not exist.
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `conclave subject erase`
+#[derive(Debug, Args)]
+pub struct SubjectEraseArgs {
+    /// Who.
+    #[command(flatten)]
+    pub subject: SubjectArgs,
+    /// Yes, erase; it cannot be undone.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `conclave keys rotate-epoch`
+#[derive(Debug, Args)]
+pub struct RotateArgs {
+    /// The new root key, `env:NAME` or `file:PATH`, where it is kept elsewhere: 64 hexadecimal digits.
+    #[arg(long, value_name = "SECRET")]
+    pub new_root_key: Option<String>,
+    /// Where.
+    #[command(flatten)]
+    pub open: OpenArgs,
 }
 
 /// `conclave keys create`

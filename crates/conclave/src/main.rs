@@ -1,5 +1,6 @@
 //! One binary: gateway, checks, ledger, keys.
 
+mod anchor;
 mod assemble;
 mod cli;
 mod commands;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Bench(command) => commands::bench::run(command, cli.json),
         Command::Ledger(command) => commands::ledger::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
+        Command::Subject(command) => commands::subject::run(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),
     };

@@ -4,6 +4,7 @@ mod decision;
 mod decisions;
 mod live;
 mod overview;
+mod receipt;
 mod signing;
 
 use crate::assets;
@@ -26,6 +27,7 @@ pub fn router(dashboard: Dashboard) -> Router {
         .route("/decisions", get(decisions::show))
         .route("/decisions/{id}", get(decision::show))
         .route("/live", get(live::show))
+        .route("/receipt", get(receipt::show))
         .route("/assets/{name}", get(assets::serve))
         .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
         .layer(map_response(headers::guard))

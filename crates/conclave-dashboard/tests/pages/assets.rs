@@ -21,14 +21,29 @@ async fn files_are_kept_by_their_digest() {
     assert_eq!((again.status, again.body.len()), (StatusCode::NOT_MODIFIED, 0));
     let undated = browser.get("/assets/style.css?v=old").await;
     assert_eq!(undated.header("cache-control"), "no-cache");
-    for (name, kind) in
-        [("live.js", "text/javascript; charset=utf-8"), ("icon.svg", "image/svg+xml")]
-    {
+    for (name, kind) in [
+        ("live.js", "text/javascript; charset=utf-8"),
+        ("receipt.js", "text/javascript; charset=utf-8"),
+        ("icon.svg", "image/svg+xml"),
+    ] {
         assert_eq!(browser.get(&format!("/assets/{name}")).await.header("content-type"), kind);
     }
     for name in ["none", "..%2fCargo.toml", "style.css%00"] {
         assert_eq!(browser.get(&format!("/assets/{name}")).await.status, StatusCode::NOT_FOUND);
     }
+}
+
+#[tokio::test]
+async fn a_receipt_can_be_checked_by_anybody_and_is_sent_nowhere() {
+    let house = House::new();
+    let answer = house.browser().get("/receipt").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let page = answer.body;
+    let (_, script) = page.split_once("<script src=\"").unwrap();
+    assert!(script.starts_with("/assets/receipt.js?v="), "{page}");
+    assert_eq!(page.matches("<script").count(), 1, "no script stands in the page itself");
+    assert!(page.contains("<noscript>") && page.contains("ledger receipt --check"));
+    assert!(!page.contains("<form"), "without the script a form would send what was pasted");
 }
 
 #[tokio::test]

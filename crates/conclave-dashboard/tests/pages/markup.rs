@@ -59,6 +59,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 async fn every_page_is_well_formed() {
     let house = House::new();
     check(&house.browser().get("/login").await);
+    check(&house.browser().get("/receipt").await);
     let mut empty = house.visited_by("owner").await;
     for path in ["/", "/decisions", "/decisions/nothing", "/decisions?outcome=nothing"] {
         check(&empty.get(path).await);
@@ -91,6 +92,7 @@ async fn every_answer_carries_the_headers() {
     let answers = [
         outside.get("/").await,
         outside.get("/login").await,
+        outside.get("/receipt").await,
         outside.get("/live").await,
         outside.post("/login", &[]).await,
         outside.post("/logout", &[]).await,

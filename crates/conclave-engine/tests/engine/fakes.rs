@@ -42,7 +42,12 @@ impl Entropy for Counting {
 #[derive(Default)]
 pub struct MemoryLedger {
     pub entries: Mutex<Vec<StoredEntry>>,
+    /// Takes nothing.
     pub broken: AtomicBool,
+    /// Says beforehand that it takes nothing.
+    pub ill: AtomicBool,
+    /// Finds that entries are not of the right form.
+    pub picky: AtomicBool,
 }
 
 impl MemoryLedger {
@@ -65,8 +70,10 @@ impl MemoryLedger {
 
 impl Ledger for MemoryLedger {
     fn append(&self, draft: Draft, body: Body) -> BoxFuture<'_, Result<Appended, AppendError>> {
-        let result = if self.broken.load(Ordering::Relaxed) {
-            Err(AppendError("the disk is full".into()))
+        let result = if self.picky.load(Ordering::Relaxed) {
+            Err(AppendError::Refused("the entry is too large".into()))
+        } else if self.broken.load(Ordering::Relaxed) {
+            Err(AppendError::Unwritable("the disk is full".into()))
         } else {
             Ok(self.take(draft, &body))
         };
@@ -82,7 +89,8 @@ impl Ledger for MemoryLedger {
     }
 
     fn health(&self) -> Result<(), AppendError> {
-        Ok(())
+        let trouble = self.ill.load(Ordering::Relaxed);
+        if trouble { Err(AppendError::Unwritable("the disk is full".into())) } else { Ok(()) }
     }
 }
 

@@ -3,11 +3,11 @@
 use crate::fakes::{Counting, FixedClock, Juror, MemoryLedger, OneModel, Scripted, opinion};
 use conclave_core::{
     Action, Candidate, FinishReason, GenerationFailure, Message, Outcome, Reason, Role, Scrutiny,
-    SessionId, TenantId, TurnContext, UserId, Vote,
+    Sensitivity, SessionId, TenantId, TurnContext, UserId, Vote,
 };
 use conclave_engine::{
-    DeliverError, Engine, Memory, Panel, Part, Settings, StoredDecision, Turn, Verifier, explain,
-    replay, view,
+    AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, Part, Settings,
+    StoredDecision, Turn, Verifier, explain, replay, view,
 };
 use conclave_ledger::{Kind, Value};
 use std::sync::Arc;
@@ -61,6 +61,7 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         ledger: ledger.clone(),
         archive: ledger.clone(),
         memory: Arc::new(Memory::new(ledger.clone())),
+        subjects: Arc::new(KeyedSubjects([9; 32])),
         clock: Arc::new(FixedClock),
         entropy: Arc::new(Counting::default()),
         settings: Arc::new(Settings::standard([9; 32])),
@@ -166,6 +167,55 @@ async fn nothing_leaves_that_could_not_be_recorded() {
     house.ledger.broken.store(true, Ordering::Relaxed);
     let result = house.engine.deliver(turn("My day was long.")).await;
     assert!(matches!(result, Err(DeliverError::AuditUnavailable(_))));
+}
+
+fn delivering_unrecorded(house: &mut House) {
+    let settings = Settings {
+        audit_failure: AuditFailure::DeliverAndAlert,
+        ..(*house.engine.settings).clone()
+    };
+    house.engine.settings = Arc::new(settings);
+}
+
+#[tokio::test]
+async fn a_ledger_known_to_be_ill_costs_no_model_call() {
+    let model = Scripted::saying(&[Ok(KIND)]);
+    let house = house(model.clone(), jury());
+    house.ledger.ill.store(true, Ordering::Relaxed);
+    let result = house.engine.deliver(turn("My day was long.")).await;
+    assert!(matches!(result, Err(DeliverError::AuditUnavailable(_))));
+    assert!(model.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_operator_may_choose_that_replies_leave_unrecorded() {
+    let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
+    delivering_unrecorded(&mut house);
+    house.ledger.ill.store(true, Ordering::Relaxed);
+    house.ledger.broken.store(true, Ordering::Relaxed);
+    let reply = house.engine.deliver(turn("My day was long.")).await.unwrap();
+    assert_eq!(reply.decision.choices[0].delivered.text, KIND);
+    assert_eq!(reply.leaf_hash, None);
+    drop(reply);
+    assert!(house.ledger.leaves().is_empty(), "no delivery without its decision");
+}
+
+#[tokio::test]
+async fn what_is_grave_or_cannot_be_an_entry_is_held_all_the_same() {
+    for sensitivity in [Sensitivity::High, Sensitivity::Sacred] {
+        let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
+        delivering_unrecorded(&mut house);
+        house.ledger.broken.store(true, Ordering::Relaxed);
+        let mut grave = turn("My day was long.");
+        grave.context.sensitivity = sensitivity;
+        let result = house.engine.deliver(grave).await;
+        assert!(matches!(result, Err(DeliverError::AuditUnavailable(_))));
+    }
+    let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
+    delivering_unrecorded(&mut house);
+    house.ledger.picky.store(true, Ordering::Relaxed);
+    let result = house.engine.deliver(turn("My day was long.")).await;
+    assert!(matches!(result, Err(DeliverError::AuditUnavailable(_))), "a way around the record");
 }
 
 #[tokio::test]

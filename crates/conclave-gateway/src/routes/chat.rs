@@ -101,6 +101,7 @@ pub(super) async fn detached(
         }
     })?;
     gateway.metrics().decision(&Counted {
+        recorded: reply.leaf_hash.is_some(),
         outcome: reply.decision.outcome,
         attempts: reply.decision.attempts(),
         usage: reply.decision.usage,

@@ -8,9 +8,11 @@ use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::AuditId;
-use conclave_engine::{Archive, DecisionFilter, Engine, KeyRecord, StoredDecision, explain, view};
+use conclave_engine::{
+    Archive, DecisionFilter, Engine, KeyRecord, ReceiptState, StoredDecision, explain, view,
+};
 use conclave_ledger::tenant_number;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 
 /// Decisions on one page unless asked otherwise, and at most.
@@ -98,6 +100,36 @@ pub(super) async fn explanation(
         let key = admit(&gateway, &headers, Need::Explain)?;
         let stored = find(&gateway.engine(), &key, &id).await?;
         Ok(Json(explain(&stored)).into_response())
+    };
+    respond(found.await)
+}
+
+/// What proves that a decision is in the log; 202 until a checkpoint covers it.
+pub(super) async fn receipt(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let key = admit(&gateway, &headers, Need::Prove)?;
+        let missing = || ApiError::not_found("There is no decision with this id.");
+        let audit = AuditId::parse(&id).ok_or_else(missing)?;
+        let tenant = tenant_number(key.tenant.as_str());
+        match gateway.proofs().receipt(tenant, audit).await.map_err(unavailable)? {
+            ReceiptState::Unknown => Err(missing()),
+            ReceiptState::Pending => {
+                let soon = [(header::RETRY_AFTER, HeaderValue::from_static("1"))];
+                let body = json!({"status": "pending", "audit_id": audit.to_string()});
+                Ok((StatusCode::ACCEPTED, soon, Json(body)).into_response())
+            }
+            ReceiptState::Ready(receipt) => {
+                let receipt = receipt.to_json().map_err(|error| {
+                    tracing::error!(%audit, %error, "a receipt cannot be written");
+                    ApiError::archive_unavailable()
+                })?;
+                Ok(Json(receipt).into_response())
+            }
+        }
     };
     respond(found.await)
 }

@@ -31,10 +31,12 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
     let engine = gateway.engine();
     let spool = engine.ledger.health();
     let archive = engine.archive.health().await;
-    let status = match (&spool, &archive) {
-        (Ok(()), Ok(())) => "ok",
-        (Ok(()), Err(_)) => "degraded",
-        (Err(_), _) => "down",
+    let checkpoints = gateway.proofs().health();
+    let alerts = engine.ledger.state().alerts;
+    let status = match (&spool, &archive, &checkpoints) {
+        (Ok(()), Ok(()), Ok(())) if alerts.is_empty() => "ok",
+        (Ok(()), ..) => "degraded",
+        (Err(_), ..) => "down",
     };
     let code = if spool.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let part = |trouble: Option<String>| match trouble {
@@ -47,14 +49,17 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
         "parts": {
             "spool": part(spool.err().map(|error| error.to_string())),
             "archive": part(archive.err().map(|error| error.to_string())),
+            "checkpoints": part(checkpoints.err()),
         },
+        "alerts": alerts,
     });
     (code, Json(body)).into_response()
 }
 
 /// Counters for Prometheus.
 pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {
-    let page = gateway.metrics().render(gateway.engine().ledger.dropped());
+    let engine = gateway.engine();
+    let page = gateway.metrics().render(engine.ledger.dropped(), &engine.ledger.state());
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], page).into_response()
 }

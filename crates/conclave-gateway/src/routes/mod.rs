@@ -3,7 +3,9 @@
 mod chat;
 mod decisions;
 mod health;
+mod ledger;
 mod models;
+mod subjects;
 mod users;
 mod verify;
 
@@ -31,7 +33,15 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/v1/decisions"),
     ("get", "/v1/decisions/{id}"),
     ("get", "/v1/decisions/{id}/explanation"),
+    ("get", "/v1/decisions/{id}/receipt"),
     ("get", "/v1/users/{id}/drift"),
+    ("get", "/ledger/checkpoint"),
+    ("get", "/ledger/vkey"),
+    ("get", "/ledger/tile/{path}"),
+    ("get", "/ledger/tile/entries/{path}"),
+    ("get", "/ledger/proof/consistency"),
+    ("get", "/v1/subjects/{id}"),
+    ("delete", "/v1/subjects/{id}"),
     ("get", "/livez"),
     ("get", "/readyz"),
     ("get", "/health"),
@@ -49,7 +59,14 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/v1/decisions", get(decisions::list))
         .route("/v1/decisions/{id}", get(decisions::one))
         .route("/v1/decisions/{id}/explanation", get(decisions::explanation))
+        .route("/v1/decisions/{id}/receipt", get(decisions::receipt))
         .route("/v1/users/{id}/drift", get(users::drift))
+        .route("/ledger/checkpoint", get(ledger::checkpoint))
+        .route("/ledger/vkey", get(ledger::vkey))
+        .route("/ledger/tile/{*path}", get(ledger::tile))
+        .route("/ledger/tile/entries/{*path}", get(ledger::entries))
+        .route("/ledger/proof/consistency", get(ledger::consistency))
+        .route("/v1/subjects/{id}", get(subjects::export).delete(subjects::erase))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))

@@ -19,7 +19,8 @@ pub(crate) fn own_fields(reply: &Reply) -> Value {
         "categories": categories,
         "scrutiny": decision.scrutiny.as_str(),
         "directive": decision.directive.map(|directive| directive.to_string()),
-        "leaf_hash": hex::encode(reply.leaf_hash),
+        "receipt_url": format!("/v1/decisions/{}/receipt", decision.id),
+        "leaf_hash": reply.leaf_hash.map(hex::encode),
         "cost_usd": decision.cost.dollars(),
     })
 }
@@ -45,7 +46,9 @@ pub(crate) fn add_headers(headers: &mut HeaderMap, reply: &Reply) {
     };
     add("x-conclave-audit-id", decision.id.to_string());
     add("x-conclave-outcome", decision.outcome.as_str().to_owned());
-    add("x-conclave-leaf", hex::encode(reply.leaf_hash));
+    if let Some(hash) = reply.leaf_hash {
+        add("x-conclave-leaf", hex::encode(hash));
+    }
     add("x-conclave-overhead-duration-ms", format!("{overhead_ms:.3}"));
     add("x-conclave-response-cost", format!("{:.6}", decision.cost.dollars()));
     add("x-conclave-applied-guardrails", decision.guards.join(","));

@@ -4,8 +4,13 @@
 //! that an entry is in the log exactly once however often it is handed over.
 
 use super::columns::{DecisionColumns, DeliveryColumns, column};
+use super::forgotten::forget_words;
+use super::tiles::{self, TileWriter};
+use crate::forget::Retention;
 use crate::replica::Identity;
-use conclave_ledger::{CompactRange, EntryId, Gap, Kind, Leaf, Value, leaf_hash};
+use conclave_ledger::{
+    CompactRange, EntryId, Gap, Kind, Leaf, Rotation, TileEdge, Value, leaf_hash,
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,6 +18,8 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogState {
     pub(crate) range: CompactRange,
+    /// The tiles that are not full yet.
+    pub(crate) edge: TileEdge,
     pub(crate) ts_ms: u64,
     /// The largest number taken of each identity.
     pub(crate) taken: BTreeMap<Identity, u64>,
@@ -42,7 +49,10 @@ pub(crate) fn load_state(conn: &Connection) -> rusqlite::Result<Result<LogState,
     if size != entries {
         return Ok(Err(format!("its head counts {size} entries, there are {entries}")));
     }
-    Ok(Ok(LogState { range, ts_ms, taken: load_taken(conn)? }))
+    let Some(edge) = tiles::load_edge(conn, size)? else {
+        return Ok(Err("its tiles do not fit its size".to_owned()));
+    };
+    Ok(Ok(LogState { range, edge, ts_ms, taken: load_taken(conn)? }))
 }
 
 fn load_taken(conn: &Connection) -> rusqlite::Result<BTreeMap<Identity, u64>> {
@@ -82,6 +92,8 @@ pub(crate) struct Inserter<'tx> {
     entry: CachedStatement<'tx>,
     body: CachedStatement<'tx>,
     state: LogState,
+    tiles: TileWriter,
+    retention: &'tx Retention,
     decisions: Vec<AuditRow>,
     by_audit: HashMap<[u8; 16], usize>,
     inserted: u64,
@@ -90,12 +102,18 @@ pub(crate) struct Inserter<'tx> {
 
 impl<'tx> Inserter<'tx> {
     /// Goes on from a state, which the transaction must have.
-    pub(crate) fn new(conn: &'tx Connection, state: LogState) -> rusqlite::Result<Self> {
+    pub(crate) fn new(
+        conn: &'tx Connection,
+        state: LogState,
+        retention: &'tx Retention,
+    ) -> rusqlite::Result<Self> {
         Ok(Self {
             conn,
             entry: conn.prepare_cached("INSERT INTO log_entry VALUES (?1, ?2, ?3)")?,
             body: conn.prepare_cached("INSERT INTO log_body VALUES (?1, ?2)")?,
+            tiles: TileWriter::default(),
             state,
+            retention,
             decisions: Vec::new(),
             by_audit: HashMap::new(),
             inserted: 0,
@@ -119,6 +137,7 @@ impl<'tx> Inserter<'tx> {
             self.body.execute(params![seq, body])?;
         }
         self.state.range.append(hash);
+        self.tiles.append(&mut self.state.edge, hash);
         self.inserted += 1;
         // A leaf of a later version cannot be read here, but it is in the log all the same.
         let leaf = Leaf::decode(leaf).ok();
@@ -138,6 +157,7 @@ impl<'tx> Inserter<'tx> {
     pub(crate) fn finish(mut self) -> rusqlite::Result<(LogState, u64)> {
         if self.inserted > 0 {
             self.write_decisions()?;
+            self.tiles.write(self.conn, &self.state.edge)?;
             self.write_head()?;
         }
         Ok((self.state, self.inserted))
@@ -155,6 +175,12 @@ impl<'tx> Inserter<'tx> {
             }
             Kind::Delivery => self.deliver(seq, leaf),
             Kind::KeyChange => self.note_change(seq, &leaf.draft.public),
+            Kind::KeyRotate => self.note_rotation(seq, &leaf.draft.public),
+            Kind::SubjectErase => {
+                self.note_change(seq, &leaf.draft.public)?;
+                self.forget(seq, leaf)
+            }
+            Kind::RetentionPurge => self.forget(seq, leaf),
             _ => Ok(()),
         }
     }
@@ -181,15 +207,35 @@ impl<'tx> Inserter<'tx> {
         self.conn.prepare_cached(sql)?.execute(params![id, seq]).map(|_| ())
     }
 
+    /// A rotation that does not hold changes no key; `verify` names it.
+    fn note_rotation(&self, seq: i64, public: &Value) -> rusqlite::Result<()> {
+        let Some(rotation) = Rotation::from_public(public).filter(Rotation::holds) else {
+            return Ok(());
+        };
+        let (old, new) = (rotation.old.to_string(), rotation.new.to_string());
+        let sql = "INSERT INTO log_rotation VALUES (?1, ?2, ?3)";
+        self.conn.prepare_cached(sql)?.execute(params![seq, old, new]).map(|_| ())
+    }
+
+    /// Deletes the words that an erasure or a purge speaks of, in the transaction that brings it.
+    fn forget(&mut self, seq: i64, leaf: &Leaf) -> rusqlite::Result<()> {
+        // What came in the same batch must be found as well.
+        self.write_decisions()?;
+        self.by_audit.clear();
+        forget_words(self.conn, seq, leaf)
+    }
+
     fn write_decisions(&mut self) -> rusqlite::Result<()> {
         let sql = "INSERT INTO response_audit_log VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-                   ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) ON CONFLICT DO NOTHING";
+                   ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, 0, ?20) ON CONFLICT DO NOTHING";
         let mut insert = self.conn.prepare_cached(sql)?;
         for AuditRow { seq, decision: d, delivery } in self.decisions.drain(..) {
             let (delivery_seq, delivery) = delivery.unzip();
             let delivered_ms = delivery.as_ref().map(|delivery| delivery.timestamp_ms);
             let delivered_bytes = delivery.as_ref().and_then(|delivery| delivery.bytes);
             let status = delivery.map(|delivery| delivery.status);
+            let (tenant, at) = (d.tenant.cast_unsigned(), d.timestamp_ms.cast_unsigned());
+            let kept_until = self.retention.until(tenant, at).map(column);
             insert.execute(params![
                 seq,
                 d.id,
@@ -210,6 +256,7 @@ impl<'tx> Inserter<'tx> {
                 delivered_ms,
                 delivered_bytes,
                 status,
+                kept_until,
             ])?;
         }
         Ok(())

@@ -7,12 +7,16 @@
 //! later program is refused and left alone.
 
 mod columns;
+mod forgotten;
 mod log;
 mod schema;
+mod tiles;
 
 pub(crate) use columns::{DecisionColumns, DeliveryColumns};
+pub(crate) use forgotten::claims;
 pub(crate) use log::{Inserter, LogState, load_state, open_deliveries};
-pub(crate) use schema::{LEDGER, OPS};
+pub(crate) use schema::{FORGETS_SINCE, KEYS, LEDGER, OPS, TILES_SINCE};
+pub(crate) use tiles::{SqlTiles, TileTrouble, ensure as ensure_tiles, read_bundle as bundle_of};
 
 use crate::durable::private;
 use crate::error::StoreError;
@@ -53,12 +57,26 @@ pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
+/// Moves everything out of the write-ahead log and empties it, so that nothing deleted stays there.
+///
+/// # Errors
+/// When it cannot be done now because somebody reads; it is done with a later one then.
+pub(crate) fn truncate_wal(conn: &Connection) -> rusqlite::Result<()> {
+    let busy: i64 = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if busy != 0 {
+        tracing::warn!("a write-ahead log could not be emptied because somebody was reading");
+    }
+    Ok(())
+}
+
 fn configure(conn: &Connection) -> rusqlite::Result<()> {
     conn.busy_timeout(BUSY)?;
     conn.pragma_update(None, "journal_mode", "wal")?;
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "wal_autocheckpoint", 4_000)?;
     conn.pragma_update(None, "foreign_keys", true)?;
+    // What is deleted is overwritten with zeros: a deleted row must not stay readable in the file.
+    conn.pragma_update(None, "secure_delete", true)?;
     conn.pragma_update(None, "cache_size", -16_000)?;
     conn.set_prepared_statement_cache_capacity(32);
     Ok(())
@@ -82,6 +100,7 @@ fn check_settings(conn: &Connection, path: &Path) -> Result<(), StoreError> {
         ("wal_autocheckpoint", "4000"),
         ("busy_timeout", "5000"),
         ("foreign_keys", "1"),
+        ("secure_delete", "1"),
     ];
     for (name, wanted) in wanted {
         let found = text(name)?;

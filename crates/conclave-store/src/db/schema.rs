@@ -68,7 +68,73 @@ CREATE INDEX audit_by_session ON response_audit_log (session, seq);
 CREATE INDEX audit_latest_of_subject ON response_audit_log (subject, seq)
     WHERE subject IS NOT NULL;
 ",
+    // Tiles of level 0 stand here once they are full; those above grow in place. A log that is
+    // older than this step gets its tiles when it is opened, see `tiles::ensure`.
+    "
+CREATE TABLE log_tile (
+    level INTEGER NOT NULL,
+    idx INTEGER NOT NULL,
+    hashes BLOB NOT NULL,
+    PRIMARY KEY (level, idx)
+) STRICT;
+CREATE TABLE log_checkpoint (
+    size INTEGER PRIMARY KEY,
+    note TEXT NOT NULL,
+    at_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE log_rotation (
+    seq INTEGER PRIMARY KEY,
+    old_vkey TEXT NOT NULL,
+    new_vkey TEXT NOT NULL
+) STRICT;
+",
+    "
+CREATE TABLE log_forgotten (
+    seq INTEGER PRIMARY KEY
+) STRICT;
+ALTER TABLE response_audit_log ADD COLUMN anonymized INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE response_audit_log ADD COLUMN data_retention_until INTEGER;
+",
 ];
+
+/// The first schema with tiles and checkpoints.
+pub(crate) const TILES_SINCE: i64 = 3;
+/// The first schema that knows what was forgotten.
+pub(crate) const FORGETS_SINCE: i64 = 4;
+
+/// The keys of people. Every key in it is wrapped, and a person is found by a keyed hash.
+pub(crate) const KEYS: &[&str] = &["
+CREATE TABLE vault (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    lookup BLOB NOT NULL,
+    rotated_ms INTEGER NOT NULL,
+    erased_ms INTEGER,
+    legacy INTEGER NOT NULL
+) STRICT;
+CREATE TABLE tenant_key (
+    tenant INTEGER PRIMARY KEY,
+    epoch INTEGER NOT NULL,
+    wrapped BLOB NOT NULL
+) STRICT;
+CREATE TABLE subject_key (
+    id BLOB PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    wrapped BLOB NOT NULL,
+    name BLOB,
+    lookup BLOB UNIQUE,
+    day INTEGER,
+    created_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX key_of_day ON subject_key (tenant, day) WHERE day IS NOT NULL;
+CREATE TABLE erasure (
+    subject BLOB PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    request BLOB NOT NULL UNIQUE,
+    requested_ms INTEGER NOT NULL,
+    erased_ms INTEGER
+) STRICT, WITHOUT ROWID;
+"];
 
 /// The operational database: what is not part of the log and may change.
 pub(crate) const OPS: &[&str] = &[

@@ -10,11 +10,13 @@ mod reader;
 
 use crate::db::{self, Inserter, LogState};
 use crate::error::StoreError;
+use crate::forget::Retention;
 use crate::options::Stamps;
 use crate::replica::Identity;
 use crate::spool::{Intake, Job, Position, Progress, SegmentName, SegmentState};
 use conclave_engine::AppendError;
-use conclave_ledger::{Body, Draft, Gap, Kind, Leaf, Value};
+use conclave_failpoint as failpoint;
+use conclave_ledger::{Draft, Gap, Kind, Leaf, Value};
 use reader::{BatchLimit, SpoolReader};
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -36,6 +38,7 @@ pub(crate) struct DrainerParts {
     pub(crate) intake: Arc<Intake>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stamps: Arc<Stamps>,
+    pub(crate) retention: Arc<Retention>,
     pub(crate) identity: Identity,
     /// Segments before this one were left behind by an earlier run.
     pub(crate) first_live_segment: u64,
@@ -55,7 +58,8 @@ impl Log {
     /// # Errors
     /// When it cannot be opened or does not fit together.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        let conn = db::open_writer(path, db::LEDGER)?;
+        let mut conn = db::open_writer(path, db::LEDGER)?;
+        db::ensure_tiles(&mut conn).map_err(StoreError::database(path))?;
         let state = db::load_state(&conn).map_err(StoreError::database(path))?;
         let advice = "; run `conclave ledger verify` and restore it from a backup";
         let state = state.map_err(|what| StoreError::damaged(path, what + advice))?;
@@ -151,7 +155,11 @@ impl Drainer {
         }
         let (read, inserted) = outcome?;
         self.committed = self.reader.position();
-        self.parts.progress.finished(self.committed).iter().for_each(remove_segment);
+        let finished = self.parts.progress.finished(self.committed);
+        if !finished.is_empty() {
+            failpoint::reach("drain.before_remove");
+        }
+        finished.iter().for_each(remove_segment);
         self.parts.progress.drain(self.committed, inserted);
         Ok(read >= limit.entries || self.is_behind(segments))
     }
@@ -170,16 +178,21 @@ impl Drainer {
     ) -> Result<(usize, u64), DrainError> {
         self.ensure_open()?;
         let Some(log) = &mut self.log else { return Ok((0, 0)) };
+        failpoint::reach("drain.before_begin");
         let tx = log.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut inserter = Inserter::new(&tx, log.state.clone())?;
+        failpoint::reach("drain.locked");
+        let mut inserter = Inserter::new(&tx, log.state.clone(), &self.parts.retention)?;
         let read = self.reader.read::<DrainError>(segments, limit, |frame| {
             Ok(inserter.insert(frame.id, frame.leaf, frame.body)?)
         })?;
+        failpoint::reach("drain.inserted");
         for (identity, from, to) in inserter.holes().to_vec() {
             self.parts.state_gap(identity, from, to)?;
         }
         let (state, inserted) = inserter.finish()?;
+        failpoint::reach("drain.before_commit");
         tx.commit()?;
+        failpoint::reach("drain.committed");
         self.entries = state.range.size();
         log.state = state;
         Ok((read, inserted))
@@ -265,8 +278,8 @@ impl DrainerParts {
     fn append_all(&self, drafts: impl Iterator<Item = Draft>) -> Result<(), AppendError> {
         let mut answers = Vec::new();
         for draft in drafts {
-            let job = Job::new(draft, &Body::empty());
-            let job = job.map_err(|error| AppendError(error.to_string()))?;
+            let job = Job::new(draft);
+            let job = job.map_err(|error| AppendError::Refused(error.to_string()))?;
             answers.push(self.intake.submit(job));
         }
         answers.into_iter().try_for_each(|answer| answer.wait().map(|_| ()))
@@ -274,7 +287,7 @@ impl DrainerParts {
 
     fn append_soon(&self, kind: Kind, public: Value) {
         let draft = Draft { public, ..self.stamps.draft(kind) };
-        if let Ok(job) = Job::new(draft, &Body::empty()) {
+        if let Ok(job) = Job::new(draft) {
             self.intake.append_soon(job);
         }
     }

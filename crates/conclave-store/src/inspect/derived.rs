@@ -6,7 +6,7 @@
 use super::log::StoredHead;
 use crate::db::{DecisionColumns, DeliveryColumns};
 use crate::replica::Identity;
-use conclave_ledger::{Kind, Leaf};
+use conclave_ledger::{Kind, Leaf, Rotation};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
 
@@ -36,12 +36,13 @@ impl<'a> Derived<'a> {
         let same = match leaf.draft.kind {
             Kind::Decision => self.compare_decision(seq, leaf),
             Kind::Delivery => self.compare_delivery(seq, leaf),
+            Kind::KeyRotate => self.compare_rotation(seq, leaf),
             _ => Ok(true),
         };
         match same {
             Ok(true) => Ok(()),
-            Ok(false) => Err("response_audit_log does not say what this entry says".to_owned()),
-            Err(error) => Err(format!("response_audit_log cannot be read: {error}")),
+            Ok(false) => Err(format!("{} does not say what this entry says", table(leaf))),
+            Err(error) => Err(format!("{} cannot be read: {error}", table(leaf))),
         }
     }
 
@@ -88,6 +89,16 @@ impl<'a> Derived<'a> {
         taken.collect()
     }
 
+    fn compare_rotation(&self, seq: u64, leaf: &Leaf) -> rusqlite::Result<bool> {
+        let Some(expected) = Rotation::from_public(&leaf.draft.public) else { return Ok(false) };
+        let sql = "SELECT old_vkey, new_vkey FROM log_rotation
+                   WHERE seq = ?1 AND octet_length(old_vkey) + octet_length(new_vkey) <= 2048";
+        let mut rows = self.conn.prepare_cached(sql)?;
+        let stored = rows.query_row([seq.cast_signed()], |row| Ok((row.get(0)?, row.get(1)?)));
+        let expected: (String, String) = (expected.old.to_string(), expected.new.to_string());
+        Ok(stored.optional()? == Some(expected))
+    }
+
     fn compare_decision(&mut self, seq: u64, leaf: &Leaf) -> rusqlite::Result<bool> {
         let Some(expected) = DecisionColumns::of(leaf) else { return Ok(true) };
         let sql = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
@@ -127,6 +138,11 @@ impl<'a> Derived<'a> {
         let (ms, bytes, status) = (expected.timestamp_ms, expected.bytes, expected.status);
         Ok(later || (here && stored == (Some(ms), bytes, Some(status))))
     }
+}
+
+/// The table that an entry of this kind is derived into.
+fn table(leaf: &Leaf) -> &'static str {
+    if leaf.draft.kind == Kind::KeyRotate { "log_rotation" } else { "response_audit_log" }
 }
 
 fn decision_columns(row: &Row<'_>) -> rusqlite::Result<DecisionColumns> {

@@ -3,7 +3,7 @@
 //! **Invariant:** memory does not grow with the log: rows are read one at a time, and only their
 //! sizes if they are too large.
 
-use super::Trouble;
+use super::{Along, Trouble};
 use crate::options::SEGMENT_BYTES_MAX;
 use conclave_ledger::{Auditor, CompactRange, Entry, Head};
 use rusqlite::types::ValueRef;
@@ -24,6 +24,7 @@ pub(super) struct StoredHead {
 pub(super) fn feed_log(
     conn: &Connection,
     auditor: &mut Auditor<'_>,
+    along: &mut Along<'_>,
     tell: &mut dyn FnMut(u64, u64),
 ) -> Result<Option<StoredHead>, Trouble> {
     let head = read_head(conn, auditor)?;
@@ -40,8 +41,9 @@ pub(super) fn feed_log(
     let mut entries = conn.prepare(sql)?;
     let mut rows = entries.query([VALUE_BYTES_MAX.cast_signed()])?;
     while let Some(row) = rows.next()? {
-        feed_row(row, auditor)?;
+        feed_row(row, auditor, along)?;
         milestones.pass(auditor)?;
+        along.checkpoints.pass(auditor)?;
         if auditor.entries().is_multiple_of(TELL_EVERY) {
             tell(auditor.entries(), total);
         }
@@ -53,7 +55,11 @@ pub(super) fn feed_log(
     Ok(head)
 }
 
-fn feed_row(row: &Row<'_>, auditor: &mut Auditor<'_>) -> Result<(), Trouble> {
+fn feed_row(
+    row: &Row<'_>,
+    auditor: &mut Auditor<'_>,
+    along: &mut Along<'_>,
+) -> Result<(), Trouble> {
     let expected = auditor.entries();
     let Ok(seq) = u64::try_from(row.get::<_, i64>(0)?) else {
         auditor.note(expected, None, "an entry has a position below 0");
@@ -74,7 +80,7 @@ fn feed_row(row: &Row<'_>, auditor: &mut Auditor<'_>) -> Result<(), Trouble> {
     if stored && body.is_none() {
         auditor.note(seq, None, "the body is not a blob of a possible size");
     }
-    auditor.feed(&Entry { seq, leaf, leaf_hash, body });
+    along.tiles.follow(auditor.feed(&Entry { seq, leaf, leaf_hash, body }));
     Ok(())
 }
 

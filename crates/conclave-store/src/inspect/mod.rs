@@ -5,17 +5,26 @@
 //!
 //! **Invariant:** "it is bad" and "it could not be looked at" are different answers.
 
+mod checkpoints;
 mod derived;
 mod log;
 mod pending;
+mod tiles;
+mod words;
 
-use crate::db::{LEDGER, open_reader, user_version};
-use conclave_ledger::{Auditor, ExtraCheck, Report};
+use crate::db::{LEDGER, TILES_SINCE, claims, open_reader, user_version};
+use crate::spool::spool_dirs;
+use crate::vault::RootKey;
+use checkpoints::{CheckpointCheck, KeyChain};
+use conclave_ledger::{Auditor, ExtraCheck, Report, VerifierKey};
 use derived::Derived;
 use rusqlite::{Connection, ErrorCode};
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::thread::Scope;
 use thiserror::Error;
+use tiles::TileCheck;
 
 /// Why a data directory could not be checked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -29,6 +38,18 @@ pub struct Inspection<'a> {
     pub progress: Option<Box<dyn FnMut(u64, u64) + 'a>>,
     /// A further check of every entry.
     pub check: Option<ExtraCheck<'a>>,
+    /// The key that must have signed the checkpoints; without one, the key beside them is believed.
+    pub vkey: Option<VerifierKey>,
+    /// Opens sealed words where the root key is kept elsewhere.
+    pub root_key: Option<RootKey>,
+}
+
+/// What goes along with the entries.
+struct Along<'a> {
+    tiles: TileCheck<'a>,
+    checkpoints: CheckpointCheck,
+    /// The size of the last checkpoint when the log was opened.
+    last: u64,
 }
 
 /// Something went wrong while reading: a finding, or no answer at all.
@@ -67,25 +88,87 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
     if !database.is_file() {
         return Err(CannotCheck(format!("there is no ledger in {}", dir.display())));
     }
+    // Read before the database is opened: what it speaks of was committed before.
+    let beside = checkpoints::beside(dir)?;
     // Opened before the database is read: what is drained meanwhile is then seen here or there.
-    let segments = pending::hold_segments(&dir.join("spool"))?;
+    let spools = spool_dirs(dir).map_err(|error| CannotCheck(error.to_string()))?;
+    let segments = pending::hold_segments(&spools)?;
     let conn = match open(&database) {
         Ok(conn) => conn,
         Err(Trouble::Cannot(cannot)) => return Err(cannot),
         Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
     };
-    let derived = RefCell::new(Derived::new(&conn));
-    let Inspection { mut progress, mut check } = inspection;
+    std::thread::scope(|scope| {
+        let along = match go_along(scope, dir, &conn, beside.as_deref(), inspection.vkey.as_ref()) {
+            Ok(along) => along,
+            Err(Trouble::Cannot(cannot)) => return Err(cannot),
+            Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
+        };
+        walk(dir, &conn, segments, inspection, along)
+    })
+}
+
+/// Starts what goes along with the entries: tiles, and checkpoints on a thread of their own.
+fn go_along<'scope, 'env: 'scope>(
+    scope: &'scope Scope<'scope, 'env>,
+    dir: &'env Path,
+    conn: &'env Connection,
+    beside: Option<&'env str>,
+    pinned: Option<&VerifierKey>,
+) -> Result<Along<'env>, Trouble> {
+    if user_version(conn)? < TILES_SINCE {
+        let (tiles, checkpoints) = (TileCheck::new(None), CheckpointCheck::default());
+        return Ok(Along { tiles, checkpoints, last: 0 });
+    }
+    let (handovers, last) = checkpoints::stored(conn)?;
+    let tiles = TileCheck::new(Some(conn));
+    let checkpoints = match KeyChain::of(dir, handovers, pinned) {
+        Ok(Some(chain)) => {
+            let (to, from) = sync_channel(checkpoints::AHEAD);
+            scope.spawn(move || {
+                checkpoints::open_all(&dir.join("ledger.db"), beside, &chain, &to);
+            });
+            CheckpointCheck::new(from)?
+        }
+        Ok(None) if last == 0 && beside.is_none() => CheckpointCheck::default(),
+        Ok(None) => {
+            let sentence = "there is no ledger.key beside the ledger; give its key with --vkey";
+            return Err(Trouble::Cannot(CannotCheck(sentence.to_owned())));
+        }
+        Err(problem) => CheckpointCheck::failed(problem),
+    };
+    Ok(Along { tiles, checkpoints, last })
+}
+
+/// Takes the whole log, entry by entry.
+fn walk(
+    dir: &Path,
+    conn: &Connection,
+    segments: Vec<pending::HeldSegment>,
+    inspection: Inspection<'_>,
+    mut along: Along<'_>,
+) -> Result<Report, CannotCheck> {
+    let derived = RefCell::new(Derived::new(conn));
+    let Inspection { mut progress, mut check, vkey, root_key } = inspection;
+    let forgotten = match claims(conn).map_err(Trouble::from) {
+        Ok(forgotten) => forgotten,
+        Err(Trouble::Cannot(cannot)) => return Err(cannot),
+        Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
+    };
+    let mut words = words::Opener::of(dir, root_key);
+    let opened = words.opened();
     let mut auditor = Auditor::with_check(Box::new(|seq, leaf, body| {
         check.as_mut().map_or(Ok(()), |check| check(seq, leaf, body))?;
+        words.check(leaf, body)?;
         derived.borrow_mut().compare(seq, leaf)
-    }));
+    }))
+    .knowing(forgotten);
     let mut told = |done, total| {
         if let Some(tell) = &mut progress {
             tell(done, total);
         }
     };
-    let head = match log::feed_log(&conn, &mut auditor, &mut told) {
+    let head = match log::feed_log(conn, &mut auditor, &mut along, &mut told) {
         Ok(head) => head,
         Err(Trouble::Cannot(cannot)) => return Err(cannot),
         Err(Trouble::Damage(problem)) => {
@@ -99,8 +182,25 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
     for problem in derived.borrow().findings(head.as_ref()) {
         auditor.note(end, None, problem);
     }
+    note_late_findings(&mut auditor, along, vkey.is_some());
     pending::feed_pending(segments, &taken, &mut auditor)?;
-    Ok(auditor.finish(head.as_ref().map(|head| &head.head)))
+    let report = auditor.finish(head.as_ref().map(|head| &head.head));
+    Ok(Report { opened: opened.get(), ..report })
+}
+
+/// Tiles and checkpoints name a range of entries, so they only speak where no entry is known to be
+/// bad.
+fn note_late_findings(auditor: &mut Auditor<'_>, along: Along<'_>, pinned: bool) {
+    let entries = auditor.entries();
+    let unsigned = pinned && along.last == 0 && entries > 0;
+    let unsigned = unsigned.then(|| (0, "no checkpoint is stored for this log".to_owned()));
+    let signed = along.checkpoints.finish(entries, along.last).or(unsigned);
+    let findings = [along.tiles.finish(), signed].into_iter().flatten();
+    if let Some((seq, problem)) =
+        findings.min_by_key(|(seq, _)| *seq).filter(|_| auditor.is_sound())
+    {
+        auditor.note(seq, None, problem);
+    }
 }
 
 fn open(database: &Path) -> Result<Connection, Trouble> {

@@ -5,26 +5,26 @@
 use super::CannotCheck;
 use super::derived::Taken;
 use crate::replica::Identity;
-use crate::spool::{Found, Scanner, SegmentName, list_segments};
+use crate::spool::{Found, ListedSegment, Scanner, list_all};
 use conclave_ledger::{Auditor, Leaf};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// A segment that stays readable although a server may remove it.
 pub(super) struct HeldSegment {
-    name: SegmentName,
+    listed: ListedSegment,
     file: File,
 }
 
-/// Opens all segments of the spool.
-pub(super) fn hold_segments(spool: &Path) -> Result<Vec<HeldSegment>, CannotCheck> {
-    let names = list_segments(spool).map_err(|error| cannot(&error))?;
+/// Opens all segments of the spool that count.
+pub(super) fn hold_segments(dirs: &[PathBuf]) -> Result<Vec<HeldSegment>, CannotCheck> {
+    let segments = list_all(dirs).map_err(|error| cannot(&error))?;
     let mut held = Vec::new();
-    for name in names {
-        match File::open(&name.path) {
-            Ok(file) => held.push(HeldSegment { name, file }),
+    for listed in segments.into_iter().filter(|segment| !segment.is_void()) {
+        match File::open(&listed.name.path) {
+            Ok(file) => held.push(HeldSegment { listed, file }),
             // Drained and removed since it was listed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(cannot(&error)),
@@ -58,9 +58,9 @@ pub(super) fn feed_pending(
     auditor: &mut Auditor<'_>,
 ) -> Result<(), CannotCheck> {
     let mut taken = taken.clone();
-    for HeldSegment { name, file } in segments {
-        let limit = file.metadata().map_err(|error| cannot(&error))?.len();
-        let mut scanner = Scanner::new(file, name.seed, 0, limit);
+    for HeldSegment { listed, file } in segments {
+        let limit = listed.limit(file.metadata().map_err(|error| cannot(&error))?.len());
+        let mut scanner = Scanner::new(file, listed.name.seed, 0, limit);
         loop {
             match scanner.next().map_err(|error| cannot(&error))? {
                 Found::Frame(frame, _) => {

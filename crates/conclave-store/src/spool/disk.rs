@@ -5,7 +5,9 @@
 //! of room.
 
 use crate::durable::{private, sync_dir};
+use conclave_failpoint as failpoint;
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -18,15 +20,21 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// When there is no room, or the file system refuses.
     fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn SegmentSink>>;
+
+    /// Removes a segment that nobody needs.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    fn remove(&self, path: &Path) -> io::Result<()>;
 }
 
 /// A segment that is being written.
 pub trait SegmentSink: Send {
-    /// Writes all bytes at an offset.
+    /// Writes bytes at an offset; says how many, which may be fewer than were given.
     ///
     /// # Errors
-    /// When not all could be written.
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// When nothing could be written.
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Makes everything written durable.
     ///
@@ -35,15 +43,50 @@ pub trait SegmentSink: Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// How often a call that a signal interrupted is made again before that counts as a failure.
+const INTERRUPTIONS_MAX: u32 = 1_000;
+
+/// Writes all bytes, however many pieces the disk makes of them.
+pub(super) fn write_all(
+    sink: &mut dyn SegmentSink,
+    mut bytes: &[u8],
+    mut offset: u64,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = uninterrupted(|| sink.write_at(bytes, offset))?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(written..).unwrap_or_default();
+        offset += written as u64;
+    }
+    Ok(())
+}
+
+/// Makes a call again as long as a signal interrupts it.
+pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..INTERRUPTIONS_MAX {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+    Err(io::ErrorKind::Interrupted.into())
+}
+
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileDisk;
 
 impl Disk for FileDisk {
     fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn SegmentSink>> {
+        failpoint::reach("spool.before_create");
         let file = private().write(true).create_new(true).open(path)?;
         match prepare(&file, path, bytes) {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => {
+                failpoint::reach("spool.created");
+                Ok(Box::new(file))
+            }
             Err(error) => {
                 // A half-made segment only takes away the room that is missing.
                 let _ = std::fs::remove_file(path);
@@ -51,22 +94,32 @@ impl Disk for FileDisk {
             }
         }
     }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
 }
 
 fn prepare(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
-    match fallocate(file, FallocateFlags::empty(), 0, bytes) {
-        Ok(()) => {}
+    let allocate = || fallocate(file, FallocateFlags::empty(), 0, bytes).map_err(Into::into);
+    match uninterrupted(allocate) {
         // Some file systems cannot allocate ahead; there, a full disk shows while writing.
-        Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(bytes)?,
-        Err(error) => return Err(error.into()),
+        Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
+            file.set_len(bytes)?;
+        }
+        allocated => allocated?,
     }
     file.sync_all()?;
     path.parent().map_or(Ok(()), sync_dir)
 }
 
 impl SegmentSink for File {
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.write_all_at(bytes, offset)
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if failpoint::is_due("spool.inside_write") {
+            let _ = FileExt::write_at(self, &bytes[..bytes.len() / 2], offset);
+            failpoint::die();
+        }
+        FileExt::write_at(self, bytes, offset)
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -84,7 +137,7 @@ mod tests {
         let path = dir.path().join("segment");
         let mut sink = FileDisk.create(&path, 8_192).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 8_192);
-        sink.write_at(b"abc", 4_096).unwrap();
+        write_all(&mut *sink, b"abc", 4_096).unwrap();
         sink.sync().unwrap();
         assert_eq!(&std::fs::read(&path).unwrap()[4_095..4_100], b"\0abc\0");
         assert!(FileDisk.create(&path, 8_192).is_err());
@@ -96,5 +149,49 @@ mod tests {
         let path = dir.path().join("segment");
         assert!(FileDisk.create(&path, 1 << 60).is_err());
         assert!(!path.exists());
+    }
+
+    /// Takes one byte at a time, and is interrupted before each.
+    struct Sluggish(Vec<u8>, bool);
+
+    impl SegmentSink for Sluggish {
+        fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            assert_eq!(offset, self.0.len() as u64);
+            self.0.push(bytes[0]);
+            Ok(1)
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::Interrupted.into())
+        }
+    }
+
+    #[test]
+    fn short_and_interrupted_writes_are_finished_and_endless_interruption_is_a_failure() {
+        let mut sink = Sluggish(Vec::new(), false);
+        write_all(&mut sink, b"a whole frame", 0).unwrap();
+        assert_eq!(sink.0, b"a whole frame");
+        let error = uninterrupted(|| sink.sync()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+    }
+
+    #[test]
+    fn a_disk_that_writes_nothing_has_failed() {
+        struct Nothing;
+        impl SegmentSink for Nothing {
+            fn write_at(&mut self, _: &[u8], _: u64) -> io::Result<usize> {
+                Ok(0)
+            }
+            fn sync(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let error = write_all(&mut Nothing, b"x", 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WriteZero);
+        write_all(&mut Nothing, b"", 0).unwrap();
     }
 }

@@ -7,10 +7,10 @@
 //! not, so that a delivery never overtakes its decision.
 
 use conclave_engine::{AppendError, Appended};
-use conclave_ledger::{Body, Commitment, Draft, LeafError};
+use conclave_ledger::{Body, Draft, LaidOut, LeafError, SealingKey};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -41,31 +41,54 @@ impl Ack {
     }
 }
 
-/// One entry on its way to the writer; its texts are hashed and encoded already, by whoever brought
+/// The texts of an entry and what they will be sealed with.
+#[derive(Debug)]
+pub(crate) struct Sealing {
+    pub(crate) words: LaidOut,
+    pub(crate) key: Arc<SealingKey>,
+}
+
+/// One entry on its way to the writer; its texts are hashed and laid out already, by whoever brought
 /// it.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) draft: Draft,
-    pub(crate) commitments: Vec<Commitment>,
-    pub(crate) body: Vec<u8>,
+    pub(crate) sealing: Option<Sealing>,
+    /// How long its leaf can become.
+    pub(crate) leaf_bytes_max: usize,
     pub(crate) permits: u32,
     pub(crate) ack: Option<Ack>,
 }
 
 impl Job {
-    /// Prepares an entry.
+    /// Prepares an entry without texts.
     ///
     /// # Errors
     /// When it could not be read back from the log.
-    pub(crate) fn new(draft: Draft, body: &Body) -> Result<Self, LeafError> {
+    pub(crate) fn new(draft: Draft) -> Result<Self, LeafError> {
         draft.check()?;
+        let leaf_bytes_max = draft.check_length(&[])?;
+        Ok(Self { draft, sealing: None, leaf_bytes_max, permits: 0, ack: None })
+    }
+
+    /// Prepares an entry with the texts of a body, laid out.
+    ///
+    /// # Errors
+    /// When it could not be read back from the log.
+    pub(crate) fn sealed(draft: Draft, body: &Body, sealing: Sealing) -> Result<Self, LeafError> {
         body.check()?;
-        let (commitments, body) = (body.commitments(), body.encode());
-        Ok(Self { draft, commitments, body, permits: 0, ack: None })
+        draft.check()?;
+        let leaf_bytes_max = draft.check_length(sealing.words.commitments())?;
+        Ok(Self { draft, sealing: Some(sealing), leaf_bytes_max, permits: 0, ack: None })
+    }
+
+    /// How many bytes its texts take.
+    pub(crate) fn words_bytes(&self) -> usize {
+        self.sealing.as_ref().map_or(0, |sealing| sealing.words.len())
     }
 
     fn weight(&self) -> u32 {
-        let permits = (ENTRY_BYTES + self.body.len()).div_ceil(PERMIT_BYTES);
+        let permits = (ENTRY_BYTES + self.words_bytes()).div_ceil(PERMIT_BYTES);
         u32::try_from(permits).unwrap_or(u32::MAX)
     }
 }
@@ -102,7 +125,7 @@ impl Answer {
 }
 
 fn closed() -> AppendError {
-    AppendError("the ledger is shut down".to_owned())
+    AppendError::Refused("the ledger is shut down".to_owned())
 }
 
 impl Intake {

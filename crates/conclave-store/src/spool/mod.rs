@@ -10,8 +10,10 @@
 //! then says about it cannot be trusted.
 
 mod disk;
+mod fallback;
 mod frame;
 mod intake;
+mod pressure;
 mod progress;
 mod recover;
 mod scan;
@@ -21,10 +23,11 @@ mod writer;
 pub use disk::{Disk, FileDisk, SegmentSink};
 pub use progress::SpoolStats;
 
+pub(crate) use fallback::{Fallback, spool_dirs};
 pub(crate) use frame::{Frame, Seed};
-pub(crate) use intake::{Intake, Job};
+pub(crate) use intake::{Intake, Job, Sealing};
 pub(crate) use progress::{Position, Progress, SegmentState};
 pub(crate) use recover::{Recovered, recover};
 pub(crate) use scan::{Found, Scanner};
-pub(crate) use segment::{SegmentName, list_segments};
-pub(crate) use writer::{Writer, WriterParts};
+pub(crate) use segment::{ListedSegment, SegmentName, list_all, list_segments};
+pub(crate) use writer::{LivingKeys, Writer, WriterParts};

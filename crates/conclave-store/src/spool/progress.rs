@@ -3,7 +3,9 @@
 //! **Invariant:** the durable position never runs ahead of the disk, and the drained position never
 //! ahead of the database's last commit.
 
+use super::pressure::{Ages, Counts, Pressure};
 use super::segment::SegmentName;
+use conclave_engine::LedgerState;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,6 +56,9 @@ struct State {
     room_error: Option<String>,
     store_error: Option<String>,
     stats: SpoolStats,
+    ages: Ages,
+    counts: Counts,
+    damage: Option<String>,
 }
 
 /// Shared by the writer, the drainer and everybody who waits for them.
@@ -61,6 +66,7 @@ struct State {
 pub(crate) struct Progress {
     state: Mutex<State>,
     moved: Condvar,
+    bytes_max: u64,
 }
 
 /// What the drainer has to do next.
@@ -71,10 +77,20 @@ pub(crate) struct Work {
 }
 
 impl Progress {
-    /// Starts with the segments that an earlier run left behind.
-    pub(crate) fn new(left_behind: Vec<SegmentState>) -> Self {
-        let segments = left_behind.into();
-        Self { state: Mutex::new(State { segments, ..State::default() }), ..Self::default() }
+    /// Starts with the segments that an earlier run left behind; all segments together may take
+    /// `bytes_max`.
+    pub(crate) fn new(left_behind: Vec<SegmentState>, bytes_max: u64) -> Self {
+        let mut state = State { segments: left_behind.into(), ..State::default() };
+        if state.has_work() {
+            state.ages.note(Position::default(), Instant::now());
+        }
+        Self { state: Mutex::new(state), bytes_max, ..Self::default() }
+    }
+
+    /// Whether one more segment would still be within the limit.
+    pub(crate) fn has_room_for(&self, segment_bytes: u64) -> bool {
+        let segments = self.lock().segments.len() as u64 + 1;
+        segments.saturating_mul(segment_bytes) <= self.bytes_max
     }
 
     /// The writer begins a segment.
@@ -101,6 +117,8 @@ impl Progress {
     /// A batch is durable up to `end` of the last segment.
     pub(crate) fn commit(&self, end: u64, entries: u64, bytes: u64) {
         let mut state = self.lock();
+        let from = state.durable;
+        state.ages.note(from, Instant::now());
         if let Some(segment) = state.segments.back_mut() {
             segment.durable_end = end;
             state.durable = Position { segment: segment.name.index, offset: end };
@@ -122,9 +140,59 @@ impl Progress {
         }
     }
 
-    /// The last write failed.
-    pub(crate) fn fail_write(&self, message: String) {
-        self.lock().write_error = Some(message);
+    /// The last write failed; so many numbers are lost by it.
+    pub(crate) fn fail_write(&self, message: String, lost: u64) {
+        let mut state = self.lock();
+        state.write_error = Some(message);
+        state.counts.lost_entries += lost;
+        state.counts.gap_open |= lost > 0;
+    }
+
+    /// The numbers that were lost are stated in the log.
+    pub(crate) fn state_gap(&self) {
+        self.lock().counts.gap_open = false;
+    }
+
+    /// A segment was given up.
+    pub(crate) fn fail_segment(&self) {
+        self.lock().counts.failed_segments += 1;
+    }
+
+    /// Whether the second directory is written to now.
+    pub(crate) fn set_on_fallback(&self, on_fallback: bool) {
+        self.lock().counts.on_fallback = on_fallback;
+    }
+
+    /// An entry was written while the clock stood behind the entry before.
+    pub(crate) fn note_clock_behind(&self) {
+        self.lock().counts.clock_behind += 1;
+    }
+
+    /// What is wrong with the stored log, as far as anybody looked; `None` takes it back.
+    pub(crate) fn set_damage(&self, damage: Option<String>) {
+        self.lock().damage = damage;
+    }
+
+    /// What was found wrong with the stored log.
+    pub(crate) fn damage(&self) -> Option<String> {
+        self.lock().damage.clone()
+    }
+
+    /// How the spool is doing, for people and monitoring.
+    pub(crate) fn ledger_state(&self) -> LedgerState {
+        let state = self.lock();
+        let pressure = Pressure {
+            waiting_bytes: state.waiting_bytes(),
+            bytes_max: self.bytes_max,
+            oldest: state.ages.oldest(Instant::now()),
+            counts: state.counts,
+            damage: state.damage.clone(),
+            write_error: state.write_error.clone(),
+            room_error: state.room_error.clone(),
+            store_error: state.store_error.clone(),
+        };
+        drop(state);
+        pressure.state()
     }
 
     /// There is no room for another segment, or there is again.
@@ -191,6 +259,8 @@ impl Progress {
         while state.segments.front().is_some_and(|segment| is_drained(segment, to)) {
             state.segments.pop_front();
         }
+        let all = state.waiting_bytes() == 0;
+        state.ages.drained(to, all);
         if state.drained == state.durable {
             // Entries of an earlier run are drained too but were never counted.
             state.undrained = 0;
@@ -301,6 +371,21 @@ impl State {
             let end = Position { segment: segment.name.index, offset: segment.durable_end };
             end > self.drained && segment.durable_end > 0 || is_drained(segment, self.drained)
         })
+    }
+
+    /// How many bytes are durable and not drained.
+    fn waiting_bytes(&self) -> u64 {
+        let waiting = self.segments.iter().map(|segment| {
+            let index = segment.name.index;
+            match index.cmp(&self.drained.segment) {
+                std::cmp::Ordering::Less => 0,
+                std::cmp::Ordering::Equal => {
+                    segment.durable_end.saturating_sub(self.drained.offset)
+                }
+                std::cmp::Ordering::Greater => segment.durable_end,
+            }
+        });
+        waiting.sum()
     }
 
     /// Whether nothing at all stands between the drained position and this one.

@@ -6,12 +6,12 @@
 
 use super::progress::SegmentState;
 use super::scan::{Found, Scanner};
-use super::segment::{SegmentName, list_segments};
+use super::segment::{ListedSegment, SegmentName, list_all};
 use crate::durable::{private, sync_dir};
 use crate::error::StoreError;
 use crate::replica::Identity;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -40,17 +40,23 @@ struct Survey {
 /// Looks through the spool: finds the last frame, cuts a torn tail, puts away segments without
 /// frames.
 pub(crate) fn recover(
-    dir: &Path,
+    dirs: &[PathBuf],
     quarantine: &Path,
     identity: Identity,
 ) -> Result<Recovered, StoreError> {
-    let mut names = list_segments(dir).map_err(StoreError::file("read", dir))?;
-    let next_index = names.last().map_or(1, |name| name.index.saturating_add(1));
+    let first = dirs.first().map_or(Path::new("spool"), PathBuf::as_path);
+    let mut listed = list_all(dirs).map_err(StoreError::file("read", first))?;
+    let next_index = listed.last().map_or(1, |last| last.name.index.saturating_add(1));
     let mut found = Recovered { next_index, ..Recovered::default() };
     // Numbers only rise, so the last segment that holds a frame holds the largest.
-    while let Some(name) = names.pop() {
-        let surveyed = survey(&name, identity).and_then(|survey| {
-            let bytes = std::fs::metadata(&name.path)?.len();
+    while let Some(segment) = listed.pop() {
+        if segment.is_void() {
+            remove(&segment.name)?;
+            continue;
+        }
+        let name = segment.name.clone();
+        let surveyed = survey(&segment, identity).and_then(|survey| {
+            let bytes = segment.limit(std::fs::metadata(&name.path)?.len());
             cut(&name, quarantine, &survey)?;
             Ok((survey, bytes))
         });
@@ -64,18 +70,29 @@ pub(crate) fn recover(
             break;
         }
     }
-    for name in names.into_iter().rev() {
-        let file = std::fs::metadata(&name.path).map_err(StoreError::file("read", &name.path))?;
-        found.segments.push(SegmentState { name, durable_end: file.len(), sealed: true });
+    for segment in listed.into_iter().rev() {
+        if segment.is_void() {
+            remove(&segment.name)?;
+            continue;
+        }
+        let path = &segment.name.path;
+        let file = std::fs::metadata(path).map_err(StoreError::file("read", path))?;
+        let durable_end = segment.limit(file.len());
+        found.segments.push(SegmentState { name: segment.name, durable_end, sealed: true });
     }
     found.segments.reverse();
     Ok(found)
 }
 
-fn survey(name: &SegmentName, identity: Identity) -> std::io::Result<Survey> {
-    let file = File::open(&name.path)?;
-    let limit = file.metadata()?.len();
-    let mut scanner = Scanner::new(file, name.seed, 0, limit);
+/// Puts away a segment of which nothing counts.
+fn remove(name: &SegmentName) -> Result<(), StoreError> {
+    std::fs::remove_file(&name.path).map_err(StoreError::file("remove", &name.path))
+}
+
+fn survey(segment: &ListedSegment, identity: Identity) -> std::io::Result<Survey> {
+    let file = File::open(&segment.name.path)?;
+    let limit = segment.limit(file.metadata()?.len());
+    let mut scanner = Scanner::new(file, segment.name.seed, 0, limit);
     let mut survey = Survey::default();
     loop {
         match scanner.next()? {
@@ -116,6 +133,7 @@ fn cut(name: &SegmentName, quarantine: &Path, survey: &Survey) -> std::io::Resul
 mod tests {
     use super::*;
     use crate::spool::frame::{Seed, write_frame};
+    use crate::spool::progress::Position;
     use conclave_ledger::EntryId;
 
     const IDENTITY: Identity = Identity { replica: [1; 8], epoch: 2 };
@@ -129,7 +147,11 @@ mod tests {
     }
 
     fn write(dir: &Path, index: u64, bytes: &[u8]) -> SegmentName {
-        let name = SegmentName::new(dir, index, SEED);
+        write_after(dir, index, None, bytes)
+    }
+
+    fn write_after(dir: &Path, index: u64, void: Option<Position>, bytes: &[u8]) -> SegmentName {
+        let name = SegmentName::new(dir, index, SEED, void);
         let mut bytes = bytes.to_vec();
         bytes.resize(4_096, 0);
         std::fs::write(&name.path, bytes).unwrap();
@@ -137,7 +159,7 @@ mod tests {
     }
 
     fn recovered(dir: &Path) -> Recovered {
-        recover(dir, &dir.join("quarantine"), IDENTITY).unwrap()
+        recover(&[dir.to_owned()], &dir.join("quarantine"), IDENTITY).unwrap()
     }
 
     #[test]
@@ -202,5 +224,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), 1, &frame(1, 900));
         assert_eq!(recovered(dir.path()).last_n, 0);
+    }
+
+    #[test]
+    fn what_a_failed_disk_kept_all_the_same_does_not_come_back() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let frames = [frame(2, 1), frame(2, 2), frame(2, 3)];
+        let good = frames[0].len() as u64;
+        write(dir.path(), 1, &frames.concat());
+        write(dir.path(), 2, &frame(2, 2));
+        let void = Some(Position { segment: 1, offset: good });
+        write_after(other.path(), 3, void, &frame(2, 4));
+        let dirs = [dir.path().to_owned(), other.path().to_owned()];
+        let found = recover(&dirs, &dir.path().join("quarantine"), IDENTITY).unwrap();
+        let ends: Vec<_> =
+            found.segments.iter().map(|state| (state.name.index, state.durable_end)).collect();
+        assert_eq!(ends, [(1, good), (3, frame(2, 4).len() as u64)]);
+        assert_eq!((found.last_n, found.next_index), (4, 4));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the void one is gone");
     }
 }

@@ -3,19 +3,21 @@
 //! **Invariant:** numbers are given in the order of the queue and never twice. Numbers of entries
 //! that could not be written stay used, and the next entry that can be written says which they are.
 
-use super::disk::{Disk, SegmentSink};
+use super::disk::{Disk, SegmentSink, uninterrupted, write_all};
 use super::frame::{OVERHEAD_BYTES, Seed, write_frame};
-use super::intake::{Ack, Intake, Job, Settled};
-use super::progress::Progress;
+use super::intake::{Ack, Intake, Job, Sealing, Settled};
+use super::progress::{Position, Progress};
 use super::segment::SegmentName;
 use crate::options::Stamps;
 use crate::replica::Identity;
+use crate::vault::KeyId;
 use conclave_engine::{AppendError, Appended, Clock};
-use conclave_ledger::{Body, EntryId, Gap, Kind, Leaf, leaf_hash};
+use conclave_failpoint as failpoint;
+use conclave_ledger::{Draft, EntryId, Gap, Kind, Leaf, Value, leaf_hash};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A batch is written out when it has grown to this.
 const BATCH_BYTES: usize = 4 << 20;
@@ -23,15 +25,19 @@ const BATCH_BYTES: usize = 4 << 20;
 const BUFFER_BYTES_KEPT: usize = 8 << 20;
 /// How often a writer in trouble looks whether it has passed.
 const RETRY: Duration = Duration::from_secs(1);
+/// How long the other directory is preferred after one has failed.
+const AVOID: Duration = Duration::from_secs(60);
 
 /// What a writer is made of.
 pub(crate) struct WriterParts {
-    pub(crate) dir: PathBuf,
+    /// Where segments are made: the spool's own directory, then the one for bad days.
+    pub(crate) dirs: Vec<PathBuf>,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) intake: Arc<Intake>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stamps: Arc<Stamps>,
+    pub(crate) keys: Arc<dyn LivingKeys>,
     pub(crate) identity: Identity,
     pub(crate) seed: Seed,
     pub(crate) segment_bytes: u64,
@@ -45,6 +51,8 @@ struct Segment {
     name: SegmentName,
     sink: Box<dyn SegmentSink>,
     end: u64,
+    /// Which of the directories it stands in.
+    place: usize,
 }
 
 /// One entry of the batch that is being written.
@@ -65,7 +73,22 @@ pub(crate) struct Writer {
     lost: Option<(u64, u64)>,
     gap_stated: bool,
     no_room: bool,
+    /// Where everything that is durable ends.
+    durable: Position,
+    /// Whether something failed behind that place: the next segment then says that it is void.
+    is_void_behind: bool,
+    /// The directory that failed last, and when.
+    failed_place: Option<(usize, Instant)>,
 }
+
+/// Knows which keys were deleted: nothing is sealed with one of those.
+pub(crate) trait LivingKeys: Send + Sync {
+    /// Whether a key was not deleted.
+    fn is_alive(&self, id: KeyId) -> bool;
+}
+
+/// What the flag of a clock that went back adds to a leaf at most.
+const CLOCK_FLAG_BYTES: usize = 32;
 
 impl Writer {
     /// Prepares the first segment, so that a full or read-only disk shows before anything is
@@ -74,7 +97,11 @@ impl Writer {
     /// # Errors
     /// When the segment cannot be made.
     pub(crate) fn open(parts: WriterParts) -> io::Result<Self> {
+        let before = Position { segment: parts.next_index.saturating_sub(1), offset: u64::MAX };
         let mut writer = Self {
+            durable: before,
+            is_void_behind: false,
+            failed_place: None,
             parts,
             current: None,
             spare: None,
@@ -87,6 +114,7 @@ impl Writer {
             no_room: false,
         };
         writer.advance()?;
+        writer.look_ahead();
         Ok(writer)
     }
 
@@ -107,6 +135,11 @@ impl Writer {
             self.commit();
             self.look_ahead();
         }
+        if self.lost.is_some() {
+            // A last try: whoever opens the directory next does not know these numbers.
+            self.state_gap();
+            self.commit();
+        }
         self.put_away();
     }
 
@@ -116,12 +149,9 @@ impl Writer {
 
     fn add(&mut self, mut job: Job) {
         let (ack, permits) = (job.ack.take(), job.permits as usize);
-        match self.place(&job) {
-            Some(appended) => self.batch.push(Written { ack, appended }),
-            None => {
-                let message = "the entry is larger than a spool segment".to_owned();
-                answer(ack, Err(AppendError(message)));
-            }
+        match self.place(job) {
+            Ok(appended) => self.batch.push(Written { ack, appended }),
+            Err(refused) => answer(ack, Err(refused)),
         }
         // Counted only now: an earlier part of the batch may have been written out on the way.
         self.permits += permits;
@@ -131,47 +161,69 @@ impl Writer {
         }
     }
 
-    /// Gives an entry its number, time and bytes; `None` if no segment could hold it.
-    fn place(&mut self, job: &Job) -> Option<Appended> {
+    /// Gives an entry its number, time and bytes, unless no segment could hold it or the key of its
+    /// words was deleted.
+    fn place(&mut self, job: Job) -> Result<Appended, AppendError> {
+        let bytes_max = job.leaf_bytes_max + job.words_bytes() + OVERHEAD_BYTES + CLOCK_FLAG_BYTES;
+        if bytes_max as u64 > self.parts.segment_bytes {
+            let message = "the entry is larger than a spool segment".to_owned();
+            return Err(AppendError::Refused(message));
+        }
+        // At most: behind other entries, behind the statement of a gap, alone. What stands before it is
+        // written out first where both would not fit; only then it gets its number, because that is
+        // another one if the writing fails and a gap is to be stated.
+        for _ in 0..2 {
+            self.state_gap_once();
+            if self.buffer.is_empty() || self.fits_segment(bytes_max) {
+                break;
+            }
+            self.commit();
+        }
+        self.state_gap_once();
+        self.encode(job)
+    }
+
+    fn state_gap_once(&mut self) {
         if self.lost.is_some() && !self.gap_stated {
             self.state_gap();
         }
-        if (job.body.len() + OVERHEAD_BYTES) as u64 > self.parts.segment_bytes {
-            return None;
-        }
-        let (begin, n) = (self.buffer.len(), self.parts.next_n);
-        let appended = self.encode(job);
-        if (self.buffer.len() - begin) as u64 > self.parts.segment_bytes {
-            self.buffer.truncate(begin);
-            self.parts.next_n = n;
-            return None;
-        }
-        self.make_room(begin);
-        Some(appended)
+    }
+
+    /// Whether everything encoded so far, and so many bytes more, fit into the current segment.
+    fn fits_segment(&self, more: usize) -> bool {
+        let end = self.current.as_ref().map_or(0, |segment| segment.end);
+        end + (self.buffer.len() + more) as u64 <= self.parts.segment_bytes
     }
 
     /// Appends the frame of an entry to the buffer and gives it its number and time.
-    fn encode(&mut self, job: &Job) -> Appended {
+    fn encode(&mut self, job: Job) -> Result<Appended, AppendError> {
         let parts = &mut self.parts;
         let Identity { replica, epoch } = parts.identity;
         let id = EntryId { replica, epoch, n: parts.next_n };
+        let Job { mut draft, sealing, .. } = job;
+        let (commitments, body) = match sealing {
+            None => (Vec::new(), Vec::new()),
+            Some(Sealing { words, key }) => {
+                // The last moment: a key that was deleted since seals nothing any more.
+                if !parts.keys.is_alive(key.id()) {
+                    let message = "the person's words were erased meanwhile".to_owned();
+                    return Err(AppendError::Refused(message));
+                }
+                let sealed = words.seal(&key, id, draft.tenant);
+                sealed.map_err(|error| AppendError::Refused(error.to_string()))?
+            }
+        };
         parts.next_n += 1;
-        parts.last_ts_ms = parts.last_ts_ms.max(parts.clock.now_ms());
-        let ts_ms = parts.last_ts_ms;
-        let write = |out: &mut Vec<u8>| Leaf::write(out, id, ts_ms, &job.draft, &job.commitments);
-        let leaf = write_frame(&mut self.buffer, parts.seed, (id, ts_ms), write, &job.body);
-        Appended { id, leaf_hash: leaf_hash(&self.buffer[leaf]) }
-    }
-
-    /// Writes out what stands before the newest frame if that no longer fits into the segment with
-    /// it.
-    fn make_room(&mut self, newest: usize) {
-        let end = self.current.as_ref().map_or(0, |segment| segment.end);
-        if newest > 0 && end + self.buffer.len() as u64 > self.parts.segment_bytes {
-            let frame = self.buffer.split_off(newest);
-            self.commit();
-            self.buffer.extend_from_slice(&frame);
+        let now_ms = parts.clock.now_ms();
+        if now_ms < parts.last_ts_ms {
+            parts.progress.note_clock_behind();
+            flag_clock(&mut draft, now_ms);
         }
+        parts.last_ts_ms = parts.last_ts_ms.max(now_ms);
+        let ts_ms = parts.last_ts_ms;
+        let write = |out: &mut Vec<u8>| Leaf::write(out, id, ts_ms, &draft, &commitments);
+        let leaf = write_frame(&mut self.buffer, parts.seed, (id, ts_ms), write, &body);
+        Ok(Appended { id, leaf_hash: leaf_hash(&self.buffer[leaf]) })
     }
 
     /// States which entries are missing, as the first entry after them.
@@ -181,8 +233,8 @@ impl Writer {
         let gap = Gap { replica, epoch, from, to, reason: "spool_failed".to_owned() };
         let mut draft = self.parts.stamps.draft(Kind::CoverageGap);
         draft.public = gap.to_public();
-        if let Ok(job) = Job::new(draft, &Body::empty()) {
-            let appended = self.encode(&job);
+        let encoded = Job::new(draft).ok().and_then(|job| self.encode(job).ok());
+        if let Some(appended) = encoded {
             self.batch.push(Written { ack: None, appended });
             self.gap_stated = true;
         }
@@ -205,8 +257,13 @@ impl Writer {
     fn succeed(&mut self, end: u64) {
         let (entries, bytes) = (self.batch.len() as u64, self.buffer.len() as u64);
         self.parts.progress.commit(end, entries, bytes);
+        if let Some(segment) = &self.current {
+            self.durable = Position { segment: segment.name.index, offset: end };
+        }
+        self.is_void_behind = false;
         if std::mem::take(&mut self.gap_stated) {
             self.lost = None;
+            self.parts.progress.state_gap();
         }
         for written in self.batch.drain(..) {
             answer(written.ack, Ok(written.appended));
@@ -216,19 +273,19 @@ impl Writer {
     fn fail(&mut self, error: &io::Error) {
         let message = format!("the spool cannot be written: {error}");
         tracing::error!(entries = self.batch.len(), %error, "entries could not be made durable");
-        self.parts.progress.fail_write(message.clone());
+        self.parts.progress.fail_write(message.clone(), self.batch.len() as u64);
         self.gap_stated = false;
         if let (Some(first), Some(last)) = (self.batch.first(), self.batch.last()) {
             let from = self.lost.map_or(first.appended.id.n, |(from, _)| from);
             self.lost = Some((from, last.appended.id.n));
         }
         for written in self.batch.drain(..) {
-            answer(written.ack, Err(AppendError(message.clone())));
+            answer(written.ack, Err(AppendError::Unwritable(message.clone())));
         }
     }
 
-    /// One write, one sync. If either fails, once more into a new segment; returns where the data
-    /// ends.
+    /// One write, one sync. If either fails, once more into a new segment, in the other directory if
+    /// there is one; returns where the data ends.
     fn write_out(&mut self) -> io::Result<u64> {
         match self.write_once() {
             Ok(end) => Ok(end),
@@ -249,19 +306,31 @@ impl Writer {
         let Some(segment) = &mut self.current else {
             return Err(Failure::NoSegment(io::ErrorKind::NotFound.into()));
         };
-        let written = segment.sink.write_at(&self.buffer, segment.end);
-        match written.and_then(|()| segment.sink.sync()) {
+        let sink = &mut *segment.sink;
+        failpoint::reach("spool.before_write");
+        let written = write_all(sink, &self.buffer, segment.end);
+        failpoint::reach("spool.before_sync");
+        match written.and_then(|()| uninterrupted(|| sink.sync())) {
             Ok(()) => {
+                failpoint::reach("spool.synced");
                 segment.end += length;
                 Ok(segment.end)
             }
             Err(error) => {
-                // The drainer reads no further than what was durable before; see the module's
-                // invariant.
-                self.seal();
+                self.give_up();
                 Err(Failure::Poisoned(error))
             }
         }
+    }
+
+    /// Uses the current segment no more, nor the spare beside it. The drainer reads no further than
+    /// what was durable before, and the next segment says so to whoever comes after a crash.
+    fn give_up(&mut self) {
+        self.parts.progress.fail_segment();
+        self.is_void_behind = true;
+        self.failed_place = self.current.as_ref().map(|segment| (segment.place, Instant::now()));
+        self.discard_spare();
+        self.seal();
     }
 
     /// Goes on to the next segment.
@@ -271,6 +340,7 @@ impl Writer {
             None => self.create()?,
         };
         self.seal();
+        self.parts.progress.set_on_fallback(segment.place > 0);
         self.parts.progress.begin_segment(segment.name.clone());
         self.current = Some(segment);
         Ok(())
@@ -283,24 +353,45 @@ impl Writer {
             self.parts.progress.seal_segment(segment.name.index);
         } else {
             self.parts.progress.forget_segment(segment.name.index);
-            let _ = std::fs::remove_file(&segment.name.path);
+            let _ = self.parts.disk.remove(&segment.name.path);
         }
     }
 
+    /// Makes a segment in the first directory that takes one.
     fn create(&mut self) -> io::Result<Segment> {
-        let parts = &mut self.parts;
-        let name = SegmentName::new(&parts.dir, parts.next_index, parts.seed);
-        parts.next_index += 1;
-        let sink = parts.disk.create(&name.path, parts.segment_bytes)?;
-        Ok(Segment { name, sink, end: 0 })
+        if !self.parts.progress.has_room_for(self.parts.segment_bytes) {
+            return Err(io::Error::other("it has grown to `spool_bytes_max`"));
+        }
+        let mut failure = io::Error::from(io::ErrorKind::NotFound);
+        for place in self.places() {
+            let void_from = self.is_void_behind.then_some(self.durable);
+            let parts = &mut self.parts;
+            let dir = &parts.dirs[place];
+            let name = SegmentName::new(dir, parts.next_index, parts.seed, void_from);
+            parts.next_index += 1;
+            match parts.disk.create(&name.path, parts.segment_bytes) {
+                Ok(sink) => return Ok(Segment { name, sink, end: 0, place }),
+                Err(error) => {
+                    self.failed_place = Some((place, Instant::now()));
+                    failure = error;
+                }
+            }
+        }
+        Err(failure)
     }
 
-    /// Prepares the next segment before it is needed, so that a full disk shows while there is
-    /// still room.
+    /// The directories in the order in which they are tried: one that failed a moment ago is last.
+    fn places(&self) -> Vec<usize> {
+        let failed = self.failed_place.filter(|(_, when)| when.elapsed() < AVOID);
+        let mut places: Vec<_> = (0..self.parts.dirs.len()).collect();
+        places.sort_by_key(|place| failed.is_some_and(|(failed, _)| failed == *place));
+        places
+    }
+
+    /// Prepares the next segment before it is needed, so that a full disk shows while there is a
+    /// whole segment of room for what was begun.
     fn look_ahead(&mut self) {
-        let half = self.parts.segment_bytes / 2;
-        let roomy = self.current.as_ref().is_some_and(|segment| segment.end < half);
-        if self.spare.is_some() || (roomy && !self.no_room) {
+        if self.spare.is_some() {
             return;
         }
         let made = self.create();
@@ -310,12 +401,26 @@ impl Writer {
         self.spare = made.ok();
     }
 
-    /// A spare segment holds nothing and need not stay.
     fn put_away(&mut self) {
         self.seal();
+        self.discard_spare();
+    }
+
+    /// A spare segment holds nothing and need not stay.
+    fn discard_spare(&mut self) {
         if let Some(spare) = self.spare.take() {
-            let _ = std::fs::remove_file(&spare.name.path);
+            let _ = self.parts.disk.remove(&spare.name.path);
         }
+    }
+}
+
+/// Says what the clock said, where that is not the time the entry carries.
+fn flag_clock(draft: &mut Draft, now_ms: u64) {
+    if !matches!(draft.public, Value::Map(_)) {
+        draft.public = Value::empty_map();
+    }
+    if let Value::Map(public) = &mut draft.public {
+        public.insert("clock_ms", now_ms);
     }
 }
 
@@ -347,3 +452,7 @@ impl Drop for EndOfWriter {
         self.1.end_writer();
     }
 }
+
+#[cfg(test)]
+#[path = "power_tests.rs"]
+mod power_tests;

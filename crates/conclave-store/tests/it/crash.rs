@@ -31,7 +31,7 @@ async fn a_copy_taken_at_any_time_holds_everything_acknowledged_before_once() {
         let copy = tempdir().unwrap();
         // SQLite's files are copied before the spool: what is drained meanwhile is then in both.
         let (from, to) = (dir.path(), copy.path());
-        for file in ["ledger.db", "ledger.db-wal", "replica"] {
+        for file in KEPT {
             let _ = std::fs::copy(from.join(file), to.join(file));
         }
         crash_copy(&from.join("spool"), &to.join("spool"));
@@ -321,6 +321,10 @@ fn kill_after_kill_loses_nothing_that_was_acknowledged() {
     assert_eq!(numbers(&log, &Kind::Delivery).len(), numbers(&log, &Kind::Decision).len());
 }
 
+/// What a crash leaves beside the spool.
+const KEPT: [&str; 7] =
+    ["ledger.db", "ledger.db-wal", "replica", "ledger.key", "root.key", "keys.db", "keys.db-wal"];
+
 /// What a run of the property test does next.
 #[derive(Clone, Debug)]
 enum Step {
@@ -375,7 +379,7 @@ proptest! {
                     for extra in 0..3 {
                         acknowledged.push(runtime.block_on(append(open, 10_000 * run + extra)).id);
                     }
-                    for file in ["ledger.db", "ledger.db-wal", "replica"] {
+                    for file in KEPT {
                         let _ = std::fs::copy(dir.path().join(file), copy.path().join(file));
                     }
                     crash_copy(&dir.path().join("spool"), &copy.path().join("spool"));

@@ -3,8 +3,11 @@
 
 mod archive;
 mod crash;
+mod disks;
+mod forget;
 mod keys;
 mod lock;
+mod proofs;
 mod spool;
 mod support;
 mod tamper;

@@ -46,6 +46,10 @@ pub struct Faults {
     pub syncs_to_fail: AtomicU64,
     pub writes_to_fail: AtomicU64,
     pub no_room: AtomicBool,
+    pub short_writes: AtomicBool,
+    interrupts: AtomicBool,
+    /// Nothing can be made in this directory any more.
+    pub dead_dir: Mutex<Option<std::path::PathBuf>>,
     pub created: AtomicU64,
     good_syncs: Mutex<u64>,
     synced: Condvar,
@@ -72,12 +76,20 @@ pub struct FaultyDisk(pub Arc<Faults>);
 
 impl Disk for FaultyDisk {
     fn create(&self, path: &Path, bytes: u64) -> io::Result<Box<dyn SegmentSink>> {
+        let dead = self.0.dead_dir.lock().unwrap().clone();
+        if dead.is_some_and(|dead| path.starts_with(dead)) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
         if self.0.no_room.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.0.created.fetch_add(1, Ordering::SeqCst);
         let inner = FileDisk.create(path, bytes)?;
         Ok(Box::new(FaultySink { inner, faults: Arc::clone(&self.0), broken: false }))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        FileDisk.remove(path)
     }
 }
 
@@ -88,8 +100,15 @@ struct FaultySink {
 }
 
 impl SegmentSink for FaultySink {
-    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         assert!(!self.broken, "a segment that failed is used again");
+        if self.faults.interrupts.swap(false, Ordering::SeqCst) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if self.faults.short_writes.load(Ordering::SeqCst) {
+            self.faults.interrupts.store(true, Ordering::SeqCst);
+            return self.inner.write_at(&bytes[..bytes.len().div_ceil(3)], offset);
+        }
         if Faults::strikes(&self.faults.writes_to_fail) {
             self.broken = true;
             // Half of it gets through, as happens.

@@ -158,7 +158,7 @@ async fn query_tables_that_say_something_else_are_named() {
         (
             "INSERT INTO response_audit_log SELECT 500, zeroblob(16), tenant, subject, session,
           timestamp_ms, outcome, action, safety_score_e4, regeneration_attempts, crisis, scrutiny,
-          model, latency_ms, cost_microusd, NULL, NULL, NULL, 'sent' FROM response_audit_log
+          model, latency_ms, cost_microusd, NULL, NULL, NULL, 'sent', 0, NULL FROM response_audit_log
           WHERE seq = 6",
             24,
         ),
@@ -243,7 +243,9 @@ async fn a_running_store_is_checked_with_what_waits_in_its_spool() {
     store.ledger().append(refusal(401, 3), Body::empty()).await.unwrap();
     let mut told = Vec::new();
     let progress = Box::new(|done, total| told.push((done, total)));
-    let report = inspect(dir.path(), Inspection { progress: Some(progress), check: None }).unwrap();
+    let report =
+        inspect(dir.path(), Inspection { progress: Some(progress), ..Inspection::default() })
+            .unwrap();
     assert!(report.ok, "{:?}", report.first_bad);
     assert_eq!((report.entries, report.pending, report.bodies), (5, 5, 9));
     assert_eq!((report.outcomes["delivered"], report.refused["401"]), (9, 3));
@@ -275,4 +277,44 @@ async fn a_busy_store_is_never_called_bad() {
     writing.await.unwrap();
     drop(store);
     assert_eq!(sound(dir.path()).entries, 600);
+}
+
+#[tokio::test]
+async fn a_scrub_names_what_the_disk_forgot_and_takes_it_back_when_it_is_whole_again() {
+    let dir = tempdir().unwrap();
+    let store = open(dir.path());
+    for n in 1..=30 {
+        turn(&store, n).await;
+    }
+    settle(&store);
+    assert_eq!((store.scrub(false).unwrap(), store.scrub(true).unwrap()), (None, None));
+    let db = Connection::open(dir.path().join("ledger.db")).unwrap();
+    let flip = |table: &str, column: &str, seq: i64| {
+        let sql = format!("SELECT {column} FROM {table} WHERE seq = ?1");
+        let good: Vec<u8> = db.query_row(&sql, [seq], |row| row.get(0)).unwrap();
+        let mut bad = good.clone();
+        let middle = bad.len() / 2;
+        bad[middle] ^= 1;
+        let write = format!("UPDATE {table} SET {column} = ?1 WHERE seq = ?2");
+        db.execute(&write, params![bad, seq]).unwrap();
+        let back = write.clone();
+        (back, good)
+    };
+    for (table, column) in [("log_entry", "leaf"), ("log_entry", "leaf_hash"), ("log_body", "body")]
+    {
+        let (back, good) = flip(table, column, 20);
+        let said = store.scrub(false).unwrap().unwrap();
+        assert!(said.starts_with("entry 20:"), "{table}.{column}: {said}");
+        assert_eq!(store.doubt(), Some(said));
+        assert_eq!(store.ledger().state().alerts[0].code, "log_damaged");
+        assert!(store.ledger().health().is_ok(), "entries are taken all the same");
+        db.execute(&back, params![good, 20]).unwrap();
+        assert_eq!(store.scrub(true).unwrap(), None);
+        assert_eq!(store.doubt(), None);
+    }
+    db.execute("UPDATE log_batch SET root = zeroblob(32)", []).unwrap();
+    let said = store.scrub(true).unwrap().unwrap();
+    assert!(said.contains("another root"), "{said}");
+    db.execute("DELETE FROM log_entry WHERE seq = 7", []).unwrap();
+    assert!(store.scrub(true).unwrap().unwrap().starts_with("entry 7: it is missing"));
 }

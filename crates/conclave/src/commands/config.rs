@@ -28,6 +28,8 @@ fn check(file: &Path, as_json: bool) -> anyhow::Result<Answer> {
                 let why = provider.api_key.as_ref()?.resolve().err()?;
                 Some(format!("providers[{at}].api_key: {why}"))
             });
+            let root_key = crate::assemble::root_key(&config).err();
+            let secrets = secrets.chain(root_key.map(|why| format!("{why:#}")));
             let doubts: Vec<_> = findings(&config).iter().map(Finding::to_string).collect();
             (secrets.collect(), doubts)
         }

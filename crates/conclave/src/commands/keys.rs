@@ -1,12 +1,14 @@
 //! `conclave keys`: API keys, also while the gateway runs.
 
 use super::Answer;
-use crate::cli::{KeyCreateArgs, KeysCommand, RoleName};
+use crate::cli::{KeyCreateArgs, KeysCommand, RoleName, RotateArgs};
+use crate::config::{self, SecretRef};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
+use anyhow::{anyhow, bail};
 use conclave_core::TenantId;
 use conclave_engine::{Clock, KeyRecord, KeyRole};
-use conclave_store::{KeyBook, NewKey, Pepper};
+use conclave_store::{KeyBook, NewKey, Pepper, RootKey};
 use serde_json::json;
 use std::path::Path;
 
@@ -21,6 +23,7 @@ pub fn run(command: &KeysCommand, as_json: bool) -> anyhow::Result<Answer> {
         KeysCommand::Create(args) => create(args, as_json),
         KeysCommand::List(data) => list(&open(&data.data)?, as_json),
         KeysCommand::Revoke { id, data } => revoke(&open(&data.data)?, id, as_json),
+        KeysCommand::RotateEpoch(args) => rotate(args, as_json),
     }
 }
 
@@ -96,6 +99,36 @@ fn revoke(book: &KeyBook, id: &str, as_json: bool) -> anyhow::Result<Answer> {
         output::line(&format!("there is no key {id}"));
     }
     Ok(if known { Answer::Yes } else { Answer::No })
+}
+
+/// Every key that wraps others is replaced, the root key first of all.
+fn rotate(args: &RotateArgs, as_json: bool) -> anyhow::Result<Answer> {
+    let config = config::load(args.open.config.as_deref())?;
+    let external = config.storage.root_key.is_some();
+    let given = match &args.new_root_key {
+        Some(_) if !external => bail!(
+            "the root key is kept in the data directory and made by the program itself; leave \
+             --new-root-key out"
+        ),
+        Some(reference) => {
+            let secret = SecretRef::parse(reference).map_err(|why| anyhow!(why))?;
+            let secret = secret.resolve().map_err(|why| anyhow!("the new root key: {why}"))?;
+            Some(RootKey::parse(&secret)?)
+        }
+        None if external => bail!(
+            "the root key is kept elsewhere: give the new one with --new-root-key env:NAME or \
+             file:PATH, and put it in the configuration afterwards"
+        ),
+        None => None,
+    };
+    let instead = "stop it first; while it runs it does this by itself within 7 days of an erasure";
+    let rewrapped = super::opened::open(&args.open, instead)?.rotate_keys(given)?;
+    if as_json {
+        output::json(&json!({"rotated": true, "keys": rewrapped}));
+    } else {
+        output::line(&format!("replaced: {rewrapped} keys of people are wrapped anew"));
+    }
+    Ok(Answer::Yes)
 }
 
 const fn role(name: RoleName) -> KeyRole {

@@ -10,9 +10,11 @@ pub mod explain;
 pub mod keys;
 pub mod ledger;
 mod lines;
+mod opened;
 pub mod redteam;
 mod rows;
 pub mod serve;
+pub mod subject;
 
 /// What a command came to; becomes the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! `conclave serve`: the gateway.
 
 use super::Answer;
+use crate::anchor::Anchors;
 use crate::assemble::{self, Ground};
 use crate::cli::ServeArgs;
 use crate::config::{self, Config};
@@ -12,14 +13,11 @@ use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
 use conclave_engine::{Clock, Entropy, KeyRole, Memory};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
-use conclave_store::{NewKey, PeopleBook, PersonRecord, Stamp, Store, StoreOptions};
+use conclave_store::{Anchor, NewKey, PeopleBook, PersonRecord, Stamp, Store, StoreOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-/// Separates the key of pseudonyms from the keyed hashes of API keys.
-const PSEUDONYMS: &str = "conclave.pseudonyms.v1";
 
 /// Readers do not wait for it; a longer wait makes larger and so cheaper transactions.
 const DRAIN_LINGER: Duration = Duration::from_millis(250);
@@ -53,28 +51,42 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let address = listener.local_addr()?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock), Arc::new(SystemEntropy));
-    let store = Store::open(StoreOptions {
-        stamp: stamp(&config)?,
+    let anchors = Anchors::new(&config, clock.clone())?;
+    let store = Arc::new(Store::open(StoreOptions {
+        stamp: assemble::stamp(&config)?,
+        root_key: assemble::root_key(&config)?,
         drain_linger: DRAIN_LINGER,
+        origin: config.ledger.origin.clone(),
+        anchor: anchors.clone().map(|anchors| anchors as Arc<dyn Anchor>),
+        spool_fallback: config.storage.spool_fallback.clone(),
+        spool_bytes_max: config.storage.spool_bytes_max,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
-    })?;
+    })?);
+    store.set_retention(assemble::retention(&config));
     let ground = Ground {
         ledger: store.ledger(),
         archive: store.archive(),
         memory: Arc::new(Memory::new(store.archive())),
+        subjects: store.subjects(),
         clock,
         entropy,
-        pseudonym_key: store.key_book().digest(PSEUDONYMS),
+        pseudonym_key: store.pseudonym_key(),
     };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
-    let gateway = Gateway::new(engine, assemble::manners(&config), store.keys(), limits.clone());
+    let (manners, keys) = (assemble::manners(&config), store.keys());
+    let gateway = Gateway::new(engine, manners, keys, store.proofs(), limits.clone());
     welcome(&store, &config)?;
     store.sync_keys()?;
     let dashboard = dashboard(&config, &ground, &gateway)?;
     announce(&config, address);
-    let chores =
-        tokio::spawn(reload_and_flush(hangup, args.config.clone(), ground, gateway.clone()));
+    let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
+    let chores = tokio::spawn(reload_and_flush(
+        hangup,
+        args.config.clone(),
+        (ground, store.clone()),
+        gateway.clone(),
+    ));
     let pages = conclave_dashboard::router(dashboard);
     let routes = router(gateway.clone()).merge(pages);
     serve(listener, routes, limits.clone(), stop).await;
@@ -85,6 +97,9 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     chores.abort();
     gateway.flush_refusals();
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
+    if let Some(anchoring) = anchoring {
+        anchoring.abort();
+    }
     tracing::info!("stopped");
     Ok(())
 }
@@ -104,7 +119,7 @@ async fn listen(config: &Config) -> anyhow::Result<TcpListener> {
 fn welcome(store: &Store, config: &Config) -> anyhow::Result<()> {
     if store.is_new() {
         let draft = Draft::new(Kind::Genesis, 0);
-        let stamp = stamp(config)?;
+        let stamp = assemble::stamp(config)?;
         let Stamp { policy, directives, build } = stamp;
         store.ledger().append_soon(Draft { policy, directives, build, ..draft }, Body::empty());
     }
@@ -170,14 +185,6 @@ fn dashboard(config: &Config, ground: &Ground, gateway: &Gateway) -> anyhow::Res
     }))
 }
 
-fn stamp(config: &Config) -> anyhow::Result<Stamp> {
-    Ok(Stamp {
-        policy: assemble::digest(config),
-        directives: assemble::instinct(config)?.digest(),
-        build: env!("CARGO_PKG_VERSION").to_owned(),
-    })
-}
-
 fn announce(config: &Config, address: std::net::SocketAddr) {
     tracing::info!(
         dashboard = %format!("http://{address}/"),
@@ -192,25 +199,27 @@ fn announce(config: &Config, address: std::net::SocketAddr) {
 async fn reload_and_flush(
     mut hangup: Signal,
     file: Option<std::path::PathBuf>,
-    ground: Ground,
+    (ground, store): (Ground, Arc<Store>),
     gateway: Gateway,
 ) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         tokio::select! {
             _ = second.tick() => gateway.flush_refusals(),
-            _ = hangup.recv() => reload(file.as_deref(), &ground, &gateway),
+            _ = hangup.recv() => reload(file.as_deref(), &ground, &store, &gateway),
         }
     }
 }
 
 /// A bad file keeps the old configuration.
-fn reload(file: Option<&std::path::Path>, ground: &Ground, gateway: &Gateway) {
+fn reload(file: Option<&std::path::Path>, ground: &Ground, store: &Store, gateway: &Gateway) {
     let rebuilt = config::load(file)
         .map_err(anyhow::Error::from)
-        .and_then(|config| Ok((assemble::engine(&config, ground)?, assemble::manners(&config))));
+        .and_then(|config| Ok((assemble::engine(&config, ground)?, config)));
     match rebuilt {
-        Ok((engine, manners)) => {
+        Ok((engine, config)) => {
+            let manners = assemble::manners(&config);
+            store.set_retention(assemble::retention(&config));
             gateway.reload(Arc::new(engine), manners);
             tracing::info!("the configuration was reloaded");
         }

@@ -1,6 +1,7 @@
 //! What types alone cannot say about a configuration.
 
-use super::{Config, ModeName};
+use super::{AuditFailure, Config, ModeName};
+use conclave_core::{TenantId, UserId};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -32,6 +33,8 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     ranges(config, &mut found);
     references(config, &mut found);
     seats(config, &mut found);
+    anchors(config, &mut found);
+    tenants(config, &mut found);
     warnings(config, &mut found);
     found.0.sort_by_key(|finding| !finding.is_error);
     found.0
@@ -66,6 +69,8 @@ fn ranges(config: &Config, found: &mut Findings) {
     found.range("deliberation.turn_deadline_ms", rules.turn_deadline_ms, 1_000, 600_000);
     found.range("deliberation.crisis_deadline_ms", rules.crisis_deadline_ms, 1_000, 8_000);
     found.range("deliberation.panel_deadline_ms", rules.panel_deadline_ms, 10, 10_000);
+    let spool = config.storage.spool_bytes_max;
+    found.range("storage.spool_bytes_max", spool, 3 * (64 << 20), 1 << 40);
     for (at, provider) in config.providers.iter().enumerate() {
         let path = format!("providers[{at}].reply_bytes_max");
         found.range(&path, wide(provider.reply_bytes_max), 1024, 16 << 20);
@@ -124,6 +129,59 @@ fn seats(config: &Config, found: &mut Findings) {
     }
 }
 
+fn anchors(config: &Config, found: &mut Findings) {
+    let ledger = &config.ledger;
+    let odd = |name: &String| conclave_ledger::NoteSigner::new(name, &[0; 32]).is_err();
+    if ledger.origin.as_ref().is_some_and(odd) {
+        let message = "must be 1 to 256 bytes without spaces and `+`, such as example.com/log";
+        found.error("ledger.origin", message);
+    }
+    let anchor = &ledger.anchor;
+    if anchor.webhook.is_some() && anchor.webhook_secret.is_none() {
+        found.error("ledger.anchor.webhook_secret", "is needed to sign the webhook");
+    }
+    if let Some(Err(error)) = anchor
+        .webhook
+        .as_ref()
+        .map(|url| conclave_models::BaseUrl::parse(url, anchor.allow_private))
+    {
+        found.error("ledger.anchor.webhook", error.to_string());
+    }
+    if anchor.file.is_none() && anchor.webhook.is_none() {
+        let message = "checkpoints are kept in the data directory only: whoever can rewrite it can \
+                       rewrite the log";
+        found.warn("ledger.anchor", message);
+    }
+}
+
+/// The longest list of people on hold, because each purge names them.
+const HELD_MAX: usize = 1_000;
+const RETENTION_DAYS_MAX: u64 = 36_500;
+
+fn tenants(config: &Config, found: &mut Findings) {
+    let days = config.storage.retention_days.into();
+    found.range("storage.retention_days", days, 0, RETENTION_DAYS_MAX);
+    for (name, tenant) in &config.tenants {
+        let path = format!("tenants.{name}");
+        if let Err(error) = TenantId::new(name.as_str()) {
+            found.error(&path, error.to_string());
+        }
+        if let Some(days) = tenant.retention_days {
+            found.range(&format!("{path}.retention_days"), days.into(), 0, RETENTION_DAYS_MAX);
+        }
+        let held = &tenant.legal_hold_users;
+        if held.len() > HELD_MAX {
+            let message = format!("names more than {HELD_MAX} people; use legal_hold for all");
+            found.error(format!("{path}.legal_hold_users"), message);
+        }
+        for (at, user) in held.iter().enumerate() {
+            if let Err(error) = UserId::new(user.as_str()) {
+                found.error(format!("{path}.legal_hold_users[{at}]"), error.to_string());
+            }
+        }
+    }
+}
+
 fn warnings(config: &Config, found: &mut Findings) {
     if !config.server.listen.ip().is_loopback() {
         let message = "listens beyond this machine; put TLS in front of it";
@@ -131,6 +189,10 @@ fn warnings(config: &Config, found: &mut Findings) {
     }
     if config.policy.modes_allowed.contains(&ModeName::Debug) {
         found.warn("policy.modes_allowed", "`debug` is for operators, not for people");
+    }
+    if config.policy.audit_failure == AuditFailure::DeliverAndAlert {
+        let message = "replies leave unrecorded while no disk takes entries";
+        found.warn("policy.audit_failure", message);
     }
     found.warn(
         "alerts",

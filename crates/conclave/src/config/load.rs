@@ -96,6 +96,11 @@ mod tests {
                 "[[providers]]\nname = \"p\"\nbase_url = \"http://x\"\napi_key = \"sk-secret\"",
                 "providers[0].api_key: a secret must be given as env:NAME",
             ),
+            ("[storage]\nretention_days = 40000", "storage.retention_days: "),
+            ("[storage]\nroot_key = \"sk-secret\"", "storage.root_key: a secret must be given as"),
+            ("[tenants.acme]\nretention_days = 40000", "tenants.acme.retention_days: "),
+            ("[tenants.acme]\nretention = 4", "tenants.acme.retention: unknown field"),
+            ("[tenants.acme]\nlegal_hold_users = [\"\"]", "tenants.acme.legal_hold_users[0]: "),
             ("a = ", ""),
         ] {
             let problem = problem(text);

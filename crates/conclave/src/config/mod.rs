@@ -25,6 +25,10 @@ pub struct Config {
     pub server: Server,
     /// Bounds on what clients can make grow.
     pub limits: Limits,
+    /// How what is recorded is kept.
+    pub storage: Storage,
+    /// What single tenants want otherwise, by name.
+    pub tenants: BTreeMap<String, Tenant>,
     /// Which directives are in force.
     pub directives: Directives,
     /// How replies are deliberated.
@@ -39,6 +43,40 @@ pub struct Config {
     pub models: Vec<OfferedModel>,
     /// Changes to the seats of verifiers, by name.
     pub verifiers: BTreeMap<String, SeatChange>,
+    /// How the ledger is signed and where its checkpoints are copied to.
+    #[serde(skip_serializing_if = "Ledger::is_default")]
+    pub ledger: Ledger,
+}
+
+/// How the ledger is signed and where its checkpoints are copied to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ledger {
+    /// The name of the log in its checkpoints, such as `example.com/conclave`; fixed when the
+    /// signing key is made.
+    pub origin: Option<String>,
+    /// Where checkpoints are copied to.
+    pub anchor: AnchorPlaces,
+}
+
+impl Ledger {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where checkpoints are copied to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnchorPlaces {
+    /// A file, best on another machine's disk, that gets a line for each checkpoint.
+    pub file: Option<PathBuf>,
+    /// A URL that gets each checkpoint as a signed webhook.
+    pub webhook: Option<String>,
+    /// `env:NAME` or `file:PATH`: the secret the webhook is signed with, `whsec_` and base64.
+    pub webhook_secret: Option<SecretRef>,
+    /// Permits a private address for the webhook.
+    pub allow_private: bool,
 }
 
 /// Where to listen and where to keep data.
@@ -61,6 +99,42 @@ impl Default for Server {
             https: false,
         }
     }
+}
+
+/// How what is recorded is kept, and where it goes when a disk fails.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Storage {
+    /// The key that opens the keys of people, as `env:NAME` or `file:PATH`: 64 hexadecimal digits.
+    /// Without one, `root.key` in the data directory is made and used.
+    pub root_key: Option<SecretRef>,
+    /// Days after which the words of a decision are deleted; 0 keeps them.
+    #[schemars(range(max = 36_500))]
+    pub retention_days: u32,
+    /// A second spool directory, best on another disk, for when the first cannot be written.
+    pub spool_fallback: Option<PathBuf>,
+    /// How many bytes the spool may take while the database does not answer.
+    #[schemars(range(min = 201_326_592_u64, max = 1_099_511_627_776_u64))]
+    pub spool_bytes_max: u64,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self { root_key: None, retention_days: 0, spool_fallback: None, spool_bytes_max: 10 << 30 }
+    }
+}
+
+/// What one tenant wants otherwise.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tenant {
+    /// Days after which the words of a decision are deleted; 0 keeps them.
+    #[schemars(range(max = 36_500))]
+    pub retention_days: Option<u32>,
+    /// Nothing of this tenant is deleted because of its age.
+    pub legal_hold: bool,
+    /// Nothing of these people is deleted because of its age.
+    pub legal_hold_users: Vec<String>,
 }
 
 /// Which directives are in force.
@@ -176,6 +250,8 @@ pub struct Policy {
     pub on_injection: OnInjection,
     /// Leaves the `conclave` key out of replies, for clients that refuse unknown fields.
     pub omit_own_fields: bool,
+    /// What happens to a reply whose decision no disk takes.
+    pub audit_failure: AuditFailure,
 }
 
 impl Default for Policy {
@@ -186,8 +262,20 @@ impl Default for Policy {
             on_input_block: OnInputBlock::Error,
             on_injection: OnInjection::Flag,
             omit_own_fields: false,
+            audit_failure: AuditFailure::Hold,
         }
     }
+}
+
+/// What happens to a reply whose decision no disk takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditFailure {
+    /// 503 `audit_unavailable`; where the trouble is known already, no model is asked.
+    #[default]
+    Hold,
+    /// It is delivered, counted and reported.
+    DeliverAndAlert,
 }
 
 /// Modes.

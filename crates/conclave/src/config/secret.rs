@@ -9,6 +9,17 @@ use serde::{Deserialize, Serialize};
 pub struct SecretRef(#[schemars(regex(pattern = "^(env|file):.+$"))] String);
 
 impl SecretRef {
+    /// Reads a reference.
+    ///
+    /// # Errors
+    /// When it is none. The text is not repeated: somebody may have written the secret there.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        match text.split_once(':') {
+            Some(("env" | "file", rest)) if !rest.is_empty() => Ok(Self(text.to_owned())),
+            _ => Err("a secret must be given as env:NAME or file:PATH, never in the file itself"),
+        }
+    }
+
     /// The secret itself.
     ///
     /// # Errors
@@ -28,13 +39,6 @@ impl SecretRef {
 
 impl<'de> Deserialize<'de> for SecretRef {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        match text.split_once(':') {
-            Some(("env" | "file", rest)) if !rest.is_empty() => Ok(Self(text)),
-            // The text itself is not repeated: somebody may have written the secret there.
-            _ => Err(serde::de::Error::custom(
-                "a secret must be given as env:NAME or file:PATH, never in the file itself",
-            )),
-        }
+        Self::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }

@@ -44,10 +44,16 @@ pub fn config_for(base_url: &str, extra: &str) -> String {
 impl House {
     /// Starts with this configuration in this directory; the owner key is kept beside the data.
     pub fn start(dir: &Path, config: &str) -> Self {
+        let started = Self::try_start(Command::new(binary()), dir, config);
+        started.unwrap_or_else(|log| panic!("the gateway ended before it was ready: {log}"))
+    }
+
+    /// Starts this program likewise; gives back what it said if it ended before it was ready.
+    pub fn try_start(mut program: Command, dir: &Path, config: &str) -> Result<Self, String> {
         let file = dir.join("conclave.toml");
         std::fs::write(&file, config).unwrap();
         let data = dir.join("data");
-        let mut child = Command::new(binary())
+        let mut child = program
             .args(["serve", "--listen", "127.0.0.1:0", "--config"])
             .arg(&file)
             .arg("--data")
@@ -63,11 +69,14 @@ impl House {
         let (mut addr, mut password) = (None, None);
         while addr.is_none() {
             let Some(Ok(line)) = lines.next() else {
-                panic!("the gateway ended before it was ready: {}", log.lock().unwrap());
+                child.wait().unwrap();
+                return Err(log.lock().unwrap().clone());
             };
             log.lock().unwrap().push_str(&format!("{line}\n"));
             if let Some(shown) = line.trim().strip_prefix("ck_") {
                 key = Some(format!("ck_{shown}"));
+                // It is shown once, and whoever starts next needs it too.
+                std::fs::write(&kept, format!("ck_{shown}")).unwrap();
             }
             let word = line.trim();
             if word.len() == 20 && word.bytes().all(|b| b.is_ascii_alphanumeric()) {
@@ -84,8 +93,13 @@ impl House {
             }
         });
         let key = key.expect("an owner key at first start");
-        std::fs::write(kept, &key).unwrap();
-        Self { child, addr: addr.unwrap(), key, password, data, log }
+        Ok(Self { child, addr: addr.unwrap(), key, password, data, log })
+    }
+
+    /// Waits for the end of a gateway that ends by itself; the signal that ended it, if one did.
+    pub fn wait(mut self) -> Option<i32> {
+        use std::os::unix::process::ExitStatusExt;
+        self.child.wait().unwrap().signal()
     }
 
     /// Everything it has logged so far.

@@ -1,0 +1,76 @@
+//! Everything that is kept of a person, for the person.
+//!
+//! **Invariant:** memory does not grow with what is exported: it comes page by page.
+
+use crate::engine::Engine;
+use crate::ports::{Archive, ArchiveError, DecisionFilter};
+use crate::pseudonym::pseudonym;
+use crate::stored::StoredDecision;
+use crate::view::view;
+use conclave_core::{AuditId, TenantId};
+use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
+use serde_json::Value as Json;
+
+/// How many decisions are read together.
+const PAGE: u32 = 50;
+
+/// The decisions of a person, newest first, and where the next page begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ExportPage {
+    /// Each with its words, as far as they are there.
+    pub decisions: Vec<Json>,
+    /// The last one, if there may be more.
+    pub before: Option<AuditId>,
+}
+
+/// Reads a page of what is kept of a person.
+///
+/// # Errors
+/// When the archive does not answer, or a decision cannot be read.
+pub async fn export_page(
+    archive: &dyn Archive,
+    tenant: &TenantId,
+    subject: [u8; 16],
+    before: Option<AuditId>,
+) -> Result<ExportPage, ArchiveError> {
+    let tenant = tenant_number(tenant.as_str());
+    let filter = DecisionFilter {
+        tenant: Some(tenant),
+        subject: Some(subject),
+        before,
+        limit: PAGE,
+        ..DecisionFilter::default()
+    };
+    let rows = archive.list(filter).await?;
+    let mut page = ExportPage::default();
+    if rows.len() == PAGE as usize {
+        page.before = rows.last().map(|row| row.id);
+    }
+    for row in rows {
+        let entries = archive.find(tenant, row.id).await?;
+        let stored = StoredDecision::from_entries(entries);
+        let stored = stored.map_err(|error| ArchiveError(error.to_string()))?;
+        page.decisions.extend(stored.map(|stored| view(&stored, true)));
+    }
+    Ok(page)
+}
+
+impl Engine {
+    /// Notes that somebody was given everything that is kept of a person.
+    pub fn note_subject_export(&self, tenant: &TenantId, reader: &str, subject: [u8; 16]) {
+        let key = &self.settings.pseudonym_key;
+        let reader = pseudonym(key, b"reader", tenant.as_str(), reader);
+        let draft = Draft {
+            policy: self.settings.policy,
+            directives: self.settings.directives,
+            build: self.settings.build.clone(),
+            subject: Some(subject),
+            public: Value::map([
+                ("what", Value::from("subject.export")),
+                ("reader", Value::Bytes(reader.to_vec())),
+            ]),
+            ..Draft::new(Kind::AdminAction, tenant_number(tenant.as_str()))
+        };
+        self.ledger.append_soon(draft, Body::empty());
+    }
+}

@@ -1,0 +1,101 @@
+//! `/v1/subjects/{id}`: what is kept of a person, and its erasure.
+
+use super::decisions::unavailable;
+use super::respond;
+use crate::auth::{Need, admit};
+use crate::error::ApiError;
+use crate::state::Gateway;
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use conclave_core::{AuditId, TenantId, UserId};
+use conclave_engine::{ArchiveError, Engine, ExportPage, SubjectsError, export_page};
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, header};
+use std::sync::Arc;
+
+/// Everything that is kept of a person of the key's tenant, one decision a line.
+pub(super) async fn export(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let key = admit(&gateway, &headers, Need::Export)?;
+        let (engine, user) = (gateway.engine(), user(&id)?);
+        let subject = engine.subjects.find(&key.tenant, &user).await.map_err(failed)?;
+        let subject = subject.ok_or_else(nobody)?;
+        // The first page is read before the answer begins, so that trouble still has a status.
+        let page = export_page(&*engine.archive, &key.tenant, subject, None).await;
+        let page = page.map_err(unavailable)?;
+        engine.note_subject_export(&key.tenant, key.id.as_str(), subject);
+        let lines = lines(Walk { engine, tenant: key.tenant, subject }, page);
+        let kind = HeaderValue::from_static("application/x-ndjson");
+        let mut response = Body::from_stream(lines).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        Ok(response)
+    };
+    respond(found.await)
+}
+
+/// Erases a person of the key's tenant.
+pub(super) async fn erase(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let erased = async {
+        let key = admit(&gateway, &headers, Need::Erase)?;
+        let user = user(&id)?;
+        let erased = gateway.engine().erase_subject(&key.tenant, &user).await;
+        let receipt = erased.map_err(failed)?.ok_or_else(nobody)?;
+        Ok(Json(receipt.to_json()).into_response())
+    };
+    respond(erased.await)
+}
+
+fn user(id: &str) -> Result<UserId, ApiError> {
+    UserId::new(id).map_err(|error| ApiError::invalid("id", error.to_string()))
+}
+
+fn nobody() -> ApiError {
+    ApiError::not_found(
+        "Nobody is known by this id: nothing was ever recorded, or it was erased already.",
+    )
+}
+
+fn failed(error: SubjectsError) -> ApiError {
+    let why = error.0;
+    tracing::error!(%why, "somebody could not be looked up or erased");
+    ApiError::archive_unavailable()
+}
+
+struct Walk {
+    engine: Arc<Engine>,
+    tenant: TenantId,
+    subject: [u8; 16],
+}
+
+/// One chunk a page; a failure on the way ends the connection, so that nobody takes a part for all.
+fn lines(
+    walk: Walk,
+    first: ExportPage,
+) -> impl futures_util::Stream<Item = Result<String, ArchiveError>> {
+    let begin = (walk, Some(Ok(first)));
+    stream::unfold(begin, |(walk, page)| async move {
+        let page: ExportPage = match page? {
+            Ok(page) => page,
+            Err(before) => {
+                let Walk { engine, tenant, subject } = &walk;
+                match export_page(&*engine.archive, tenant, *subject, Some(before)).await {
+                    Ok(page) => page,
+                    Err(error) => return Some((Err(error), (walk, None))),
+                }
+            }
+        };
+        let text: String = page.decisions.iter().map(|decision| format!("{decision}\n")).collect();
+        let next: Option<Result<ExportPage, AuditId>> = page.before.map(Err);
+        Some((Ok(text), (walk, next)))
+    })
+}

@@ -1,0 +1,137 @@
+//! Plain HTTP to one place an operator named, with the same guard as for providers.
+//!
+//! **Invariant:** no redirect is followed, no proxy of the environment is used, and an address that
+//! answers with credentials is never connected to.
+
+use crate::ssrf::{BaseUrl, CheckedResolver, system_lookup};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Request, redirect, retry};
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Why a place could not be reached or answered badly.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct WebError(String);
+
+/// Speaks to one place.
+pub struct WebClient {
+    client: Client,
+    base: BaseUrl,
+    timeout: Duration,
+}
+
+impl WebClient {
+    /// Makes the client; opens no connection yet. Loopback is permitted where the URL names it
+    /// literally; other private addresses only with `allow_private`.
+    ///
+    /// # Errors
+    /// When the address is none that may be used.
+    pub fn new(url: &str, allow_private: bool, timeout: Duration) -> Result<Self, WebError> {
+        let base = BaseUrl::parse(url, allow_private);
+        let base = base.map_err(|error| WebError(format!("the URL cannot be used: {error}")))?;
+        // Fails where the program has chosen a provider already, which is just as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = Client::builder()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .referer(false)
+            .http1_only()
+            .connect_timeout(timeout.min(Duration::from_secs(5)))
+            .dns_resolver(Arc::new(CheckedResolver::new(base.policy(), system_lookup())));
+        let builder =
+            if base.is_encrypted() { builder.https_only(true) } else { builder.tls_certs_only([]) };
+        let client = builder.build().map_err(|error| sentence(&error))?;
+        Ok(Self { client, base, timeout })
+    }
+
+    /// Gets what stands at a path below the place: status and body, which may not be larger than
+    /// allowed.
+    ///
+    /// # Errors
+    /// When there is no answer, or too much of it.
+    pub async fn get(
+        &self,
+        path: &str,
+        bearer: Option<&str>,
+        bytes_max: usize,
+    ) -> Result<(u16, Vec<u8>), WebError> {
+        let mut request = Request::new(Method::GET, self.base.endpoint(path));
+        if let Some(key) = bearer {
+            let odd = |_| WebError("the key cannot stand in a header".to_owned());
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(odd)?;
+            value.set_sensitive(true);
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+        self.send(request, bytes_max).await
+    }
+
+    /// Posts a body to the place itself; only the status of the answer counts.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn post(
+        &self,
+        headers: &[(&'static str, String)],
+        body: Vec<u8>,
+    ) -> Result<u16, WebError> {
+        let mut request = Request::new(Method::POST, self.base.itself());
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let odd = |_| WebError(format!("the header {name} cannot be sent"));
+            map.insert(HeaderName::from_static(name), HeaderValue::from_str(value).map_err(odd)?);
+        }
+        *request.headers_mut() = map;
+        *request.body_mut() = Some(body.into());
+        let timeout = self.timeout;
+        let answered = tokio::time::timeout(timeout, self.client.execute(request)).await;
+        let response = answered.map_err(|_| late(timeout))?.map_err(|error| sentence(&error))?;
+        Ok(response.status().as_u16())
+    }
+
+    async fn send(&self, request: Request, bytes_max: usize) -> Result<(u16, Vec<u8>), WebError> {
+        let timeout = self.timeout;
+        let whole = async {
+            let mut response = self.client.execute(request).await.map_err(|e| sentence(&e))?;
+            let mut body = Vec::new();
+            while let Some(piece) = response.chunk().await.map_err(|error| sentence(&error))? {
+                if body.len() + piece.len() > bytes_max {
+                    return Err(WebError(format!("the answer has more than {bytes_max} bytes")));
+                }
+                body.extend_from_slice(&piece);
+            }
+            Ok((response.status().as_u16(), body))
+        };
+        tokio::time::timeout(timeout, whole).await.map_err(|_| late(timeout))?
+    }
+}
+
+fn late(timeout: Duration) -> WebError {
+    WebError(format!("there was no answer within {} seconds", timeout.as_secs()))
+}
+
+/// The error without the URL, which may be long or telling.
+fn sentence(error: &reqwest::Error) -> WebError {
+    if error.is_connect() {
+        return WebError("no connection could be opened".to_owned());
+    }
+    WebError("the connection broke, or its host has no address that is permitted".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_answer_with_credentials_are_refused() {
+        let second = Duration::from_secs(1);
+        for url in ["http://169.254.169.254/x", "ftp://example.com", "http://10.0.0.1/", "x"] {
+            assert!(WebClient::new(url, false, second).is_err(), "{url}");
+        }
+        assert!(WebClient::new("http://169.254.169.254/", true, second).is_err());
+        assert!(WebClient::new("http://127.0.0.1:1/", false, second).is_ok());
+        assert!(WebClient::new("http://10.0.0.1/", true, second).is_ok());
+    }
+}

@@ -1,0 +1,109 @@
+//! Forgetting: erasing a person, deleting what is due, replacing keys.
+//!
+//! **Invariant:** keys go first and bodies with the entry that says so: the drainer deletes bodies in
+//! the transaction that takes the entry into the log, so that neither is ever seen without the other.
+//!
+//! **Invariant:** what was begun is finished, after a crash too; only then is it called done.
+
+mod erase;
+mod retention;
+
+pub(crate) use erase::Register;
+pub(crate) use retention::{Retention, has_words};
+pub use retention::{RetentionRules, TenantRetention};
+
+use crate::db::{open_reader, open_writer, truncate_wal};
+use crate::error::StoreError;
+use crate::ledger::SpoolLedger;
+use crate::options::Stamps;
+use crate::spool::Job;
+use crate::vault::{RootKey, Vault};
+use conclave_engine::{Appended, Clock, Entropy};
+use conclave_ledger::{Draft, Kind, Leaf, Value};
+use rusqlite::{Connection, OptionalExtension};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Keys are replaced so long after an erasure: a day before the seven that a receipt promises.
+const ROTATE_AFTER_MS: u64 = 6 * 24 * 3600 * 1000;
+
+/// Forgets on behalf of one data directory.
+pub(crate) struct Forgetter {
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) ledger: Arc<SpoolLedger>,
+    pub(crate) stamps: Arc<Stamps>,
+    pub(crate) retention: Arc<Retention>,
+    pub(crate) database: PathBuf,
+    pub(crate) patience: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// One thing is forgotten at a time.
+    pub(crate) turn: Mutex<()>,
+}
+
+impl Forgetter {
+    /// Waits until everything appended so far is in the database.
+    fn drained(&self) -> Result<(), StoreError> {
+        let pushed = self.ledger.intake.hurry();
+        let drained = self.ledger.progress.wait_drained(pushed, self.patience);
+        drained.map_err(StoreError::Unsettled)
+    }
+
+    fn reader(&self) -> Result<Connection, StoreError> {
+        open_reader(&self.database).map_err(self.broken())
+    }
+
+    fn broken(&self) -> impl Fn(rusqlite::Error) -> StoreError {
+        StoreError::database(&self.database)
+    }
+
+    fn append(&self, draft: Draft) -> Result<Appended, StoreError> {
+        let job = Job::new(draft).map_err(|error| StoreError::Key(error.to_string()))?;
+        let settled = self.ledger.intake.submit(job).wait();
+        settled.map_err(|error| StoreError::Key(error.to_string()))
+    }
+
+    /// Empties the write-ahead log of the ledger: deleted bodies still stand in it.
+    fn scrub_ledger(&self) -> Result<(), StoreError> {
+        let conn = open_writer(&self.database, crate::db::LEDGER)?;
+        truncate_wal(&conn).map_err(self.broken())
+    }
+
+    /// Replaces every key that wraps others, if it is time. Says whether it was.
+    pub(crate) fn rotate_if_due(&self) -> Result<bool, StoreError> {
+        let (erased_ms, _) = self.vault.book().since_rotation()?;
+        let due = |erased: u64| self.clock.now_ms() >= erased.saturating_add(ROTATE_AFTER_MS);
+        if !erased_ms.is_some_and(due) {
+            return Ok(false);
+        }
+        if self.vault.book().is_external() {
+            tracing::warn!(
+                "somebody was erased and the root key is kept elsewhere: replace it with \
+                 `conclave keys rotate-epoch --new-root-key`, or copies made before stay readable"
+            );
+        }
+        self.rotate(None).map(|_| true)
+    }
+
+    /// Replaces every key that wraps others now; says how many keys of people were wrapped anew.
+    pub(crate) fn rotate(&self, given: Option<RootKey>) -> Result<u64, StoreError> {
+        let rewrapped = self.vault.rotate(given)?;
+        let public = Value::map([("keys", rewrapped.into())]);
+        self.append(Draft { public, ..self.stamps.draft(Kind::KeyEpoch) })?;
+        tracing::info!(rewrapped, "the keys that wrap others were replaced");
+        Ok(rewrapped)
+    }
+}
+
+/// The entry that a request to forget led to.
+fn entry_of(conn: &Connection, request: [u8; 16]) -> rusqlite::Result<Option<(Leaf, [u8; 32])>> {
+    let sql = "SELECT e.leaf, e.leaf_hash FROM log_change c JOIN log_entry e ON e.seq = c.seq
+               WHERE c.id = ?1";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?));
+    let found = conn.query_row(sql, [request], read).optional()?;
+    Ok(found.and_then(|(leaf, hash)| Some((Leaf::decode(&leaf).ok()?, hash))))
+}
+
+#[cfg(test)]
+mod legacy_tests;

@@ -1,0 +1,218 @@
+//! Deleting what is due.
+//!
+//! **Invariant:** words are due when their time and the days of their tenant have passed, not a
+//! millisecond earlier. Whoever is on hold is left alone.
+
+use super::Forgetter;
+use crate::error::StoreError;
+use crate::vault::KeyId;
+use conclave_core::{TenantId, UserId};
+use conclave_ledger::{Draft, Kind, Purge, tenant_number};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{PoisonError, RwLock};
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+/// How many decisions one entry may purge, so that no transaction grows without bound.
+const PURGE_MAX: u32 = 5_000;
+/// How many entries one look makes for a tenant; the rest is left for the next one.
+const ENTRIES_MAX: u32 = 20;
+
+/// What a tenant wants kept, and for how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TenantRetention {
+    /// Days after which words are deleted; 0 keeps them, absent takes the default.
+    pub days: Option<u32>,
+    /// Nothing of this tenant is deleted.
+    pub hold: bool,
+    /// Nothing of these people is deleted.
+    pub held_users: Vec<UserId>,
+}
+
+/// What everybody wants kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RetentionRules {
+    /// Days for tenants that say nothing; 0 keeps everything.
+    pub days: u32,
+    /// By tenant.
+    pub tenants: HashMap<TenantId, TenantRetention>,
+}
+
+/// A tenant and its people on hold.
+type Held = Option<(TenantId, Vec<UserId>)>;
+
+#[derive(Default)]
+struct ByNumber {
+    days: u32,
+    tenants: HashMap<u64, (TenantId, TenantRetention)>,
+}
+
+/// The rules in force.
+#[derive(Default)]
+pub(crate) struct Retention(RwLock<ByNumber>);
+
+impl Retention {
+    pub(crate) fn set(&self, rules: RetentionRules) {
+        let numbered = |(name, rule): (TenantId, _)| (tenant_number(name.as_str()), (name, rule));
+        let tenants = rules.tenants.into_iter().map(numbered).collect();
+        let rules = ByNumber { days: rules.days, tenants };
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = rules;
+    }
+
+    /// What applies to a tenant: how long words are kept, if not for ever, and who is on hold.
+    fn of(&self, tenant: u64) -> Option<(u64, Held)> {
+        let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let own = rules.tenants.get(&tenant);
+        let days = own.and_then(|(_, own)| own.days).unwrap_or(rules.days);
+        let held = own.map(|(name, own)| (name.clone(), own.held_users.clone()));
+        let kept = days == 0 || own.is_some_and(|(_, own)| own.hold);
+        (!kept).then(|| (u64::from(days) * DAY_MS, held))
+    }
+
+    /// Until when the words of a decision are kept, by the rules of today.
+    pub(crate) fn until(&self, tenant: u64, timestamp_ms: u64) -> Option<u64> {
+        let (kept_ms, _) = self.of(tenant)?;
+        Some(timestamp_ms.saturating_add(kept_ms))
+    }
+}
+
+impl Forgetter {
+    /// Deletes everything that is due now; says how many bodies.
+    pub(crate) fn purge_due(&self) -> Result<u64, StoreError> {
+        let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let now_ms = self.clock.now_ms();
+        self.drained()?;
+        let tenants = tenants(&self.reader()?).map_err(self.broken())?;
+        let mut purged = 0;
+        for tenant in tenants {
+            let Some((kept_ms, held)) = self.retention.of(tenant) else { continue };
+            let Some(until_ms) = now_ms.checked_sub(kept_ms) else { continue };
+            purged += self.purge_tenant(tenant, until_ms, &self.pseudonyms_of(held)?)?;
+        }
+        if purged > 0 {
+            self.scrub_ledger()?;
+        }
+        Ok(purged)
+    }
+
+    fn pseudonyms_of(&self, held: Held) -> Result<BTreeSet<KeyId>, StoreError> {
+        let Some((tenant, users)) = held else { return Ok(BTreeSet::new()) };
+        let found = users.iter().map(|user| self.vault.find_person(&tenant, user.as_str()));
+        found.filter_map(Result::transpose).collect()
+    }
+
+    fn purge_tenant(
+        &self,
+        tenant: u64,
+        until_ms: u64,
+        held: &BTreeSet<KeyId>,
+    ) -> Result<u64, StoreError> {
+        let mut purged = 0;
+        for _ in 0..ENTRIES_MAX {
+            self.drained()?;
+            let conn = self.reader()?;
+            let due = due(&conn, tenant, until_ms, held).map_err(self.broken())?;
+            let Some(Due { from_ms, until_ms, count }) = due else { break };
+            let purge = Purge { from_ms, until_ms, count, held: held.clone() };
+            let stamped = self.stamps.draft(Kind::RetentionPurge);
+            self.append(Draft { tenant, public: purge.to_public(), ..stamped })?;
+            purged += count;
+        }
+        self.drop_idle(tenant, until_ms)?;
+        // A day whose last millisecond is due has nothing left that its key could open.
+        let days = (until_ms + 1) / DAY_MS;
+        if let Some(day) = days.checked_sub(1) {
+            let nobody = self.vault.book().nobody_until(tenant, day)?;
+            self.delete_keys(&nobody)?;
+        }
+        Ok(purged)
+    }
+
+    fn delete_keys(&self, keys: &[KeyId]) -> Result<(), StoreError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.vault.bury(keys);
+        self.vault.book().drop_keys(keys)?;
+        // Somebody may have read one between the two.
+        self.vault.bury(keys);
+        Ok(())
+    }
+
+    /// Deletes the keys of people of whom nothing is left to open. Whoever is in memory may be
+    /// speaking right now: they are let go, and looked at again the next time.
+    fn drop_idle(&self, tenant: u64, until_ms: u64) -> Result<(), StoreError> {
+        let conn = self.reader()?;
+        let mut after = None;
+        loop {
+            let page = self.vault.book().made_until(tenant, until_ms, after)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(*last);
+            let mut idle = Vec::new();
+            for subject in page {
+                let spoke = has_words(&conn, tenant, subject).map_err(self.broken())?;
+                if !spoke && !self.vault.let_go(subject) {
+                    idle.push(subject);
+                }
+            }
+            self.delete_keys(&idle)?;
+        }
+    }
+}
+
+/// What one entry will purge.
+struct Due {
+    from_ms: u64,
+    until_ms: u64,
+    count: u64,
+}
+
+fn due(
+    conn: &Connection,
+    tenant: u64,
+    until_ms: u64,
+    held: &BTreeSet<KeyId>,
+) -> rusqlite::Result<Option<Due>> {
+    let sql = "SELECT r.timestamp_ms, r.subject FROM response_audit_log r
+               JOIN log_body b ON b.seq = r.seq
+               WHERE r.tenant = ?1 AND r.timestamp_ms <= ?2 ORDER BY r.timestamp_ms";
+    let mut rows = conn.prepare_cached(sql)?;
+    let until = i64::try_from(until_ms).unwrap_or(i64::MAX);
+    let mut rows = rows.query(params![tenant.cast_signed(), until])?;
+    let mut due: Option<Due> = None;
+    while let Some(row) = rows.next()? {
+        let at = row.get::<_, i64>(0)?.cast_unsigned();
+        let subject: Option<KeyId> = row.get(1)?;
+        if subject.is_some_and(|subject| held.contains(&subject)) {
+            continue;
+        }
+        let found = due.get_or_insert(Due { from_ms: at, until_ms: at, count: 0 });
+        // All of one millisecond go together: the entry names times, not rows.
+        if found.count >= u64::from(PURGE_MAX) && at > found.until_ms {
+            break;
+        }
+        found.until_ms = at;
+        found.count += 1;
+    }
+    Ok(due)
+}
+
+/// Whether any words of a pseudonym are there.
+pub(crate) fn has_words(conn: &Connection, tenant: u64, subject: KeyId) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM response_audit_log r JOIN log_body b ON b.seq = r.seq
+               WHERE r.subject = ?1 AND r.tenant = ?2 LIMIT 1";
+    let values = params![subject, tenant.cast_signed()];
+    Ok(conn.prepare_cached(sql)?.query_row(values, |_| Ok(())).optional()?.is_some())
+}
+
+/// Every tenant that decided anything, by steps through the index.
+fn tenants(conn: &Connection) -> rusqlite::Result<Vec<u64>> {
+    let sql = "WITH RECURSIVE seen(tenant) AS (
+                   SELECT min(tenant) FROM response_audit_log
+                   UNION ALL
+                   SELECT (SELECT min(tenant) FROM response_audit_log WHERE tenant > seen.tenant)
+                   FROM seen WHERE seen.tenant IS NOT NULL)
+               SELECT tenant FROM seen WHERE tenant IS NOT NULL";
+    let mut rows = conn.prepare(sql)?;
+    rows.query_map([], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))?.collect()
+}

@@ -1,0 +1,101 @@
+//! The thread that publishes, and what others may know of it.
+//!
+//! **Invariant:** trouble with signing never stops an entry: it is told in the health of the system
+//! and in the log, and signing goes on when the trouble is over.
+
+use super::checkpoints::Published;
+use super::publisher::Publisher;
+use conclave_engine::Clock;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often the log is looked at.
+const TICK: Duration = Duration::from_secs(1);
+
+/// A place elsewhere that gets a copy of every checkpoint.
+pub trait Anchor: Send + Sync {
+    /// Takes a note that was published, on the publisher's thread; must not wait for anybody.
+    fn published(&self, size: u64, note: &str);
+    /// What keeps it from passing notes on.
+    fn trouble(&self) -> Option<String>;
+}
+
+/// What a desk is made of.
+pub(crate) struct DeskParts {
+    pub(crate) dir: PathBuf,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) anchor: Option<Arc<dyn Anchor>>,
+}
+
+/// Publishes checkpoints until it is told to stop.
+pub(crate) struct Desk {
+    publisher: Mutex<Publisher>,
+    anchor: Option<Arc<dyn Anchor>>,
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    stopped: bool,
+    trouble: Option<String>,
+}
+
+impl Desk {
+    pub(crate) fn new(parts: DeskParts) -> Self {
+        let DeskParts { dir, clock, anchor } = parts;
+        let publisher = Mutex::new(Publisher::new(&dir, clock));
+        Self { publisher, anchor, state: Mutex::default(), wake: Condvar::new() }
+    }
+
+    /// What keeps it from signing, or its anchor from taking notes.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let own = self.state().trouble.clone();
+        own.or_else(|| self.anchor.as_ref().and_then(|anchor| anchor.trouble()))
+    }
+
+    /// Publishes now; says whether the log had grown.
+    pub(crate) fn publish(&self) -> Result<Option<Published>, String> {
+        let mut publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = publisher.publish().map_err(|error| error.to_string());
+        match &outcome {
+            Ok(published) => {
+                if self.state().trouble.take().is_some() {
+                    tracing::info!("checkpoints are signed again");
+                }
+                if let (Some(published), Some(anchor)) = (published, &self.anchor) {
+                    anchor.published(published.size, &published.note);
+                }
+            }
+            Err(error) => {
+                let before = self.state().trouble.replace(error.clone());
+                if before.as_ref() != Some(error) {
+                    tracing::error!(error, "no checkpoint was signed");
+                }
+            }
+        }
+        outcome
+    }
+
+    pub(crate) fn run(&self) {
+        while self.wait() {
+            // The trouble is kept and was logged; there is nothing else to do about it here.
+            let _ = self.publish();
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.state().stopped = true;
+        self.wake.notify_all();
+    }
+
+    fn wait(&self) -> bool {
+        let pause = self.wake.wait_timeout_while(self.state(), TICK, |state| !state.stopped);
+        !pause.unwrap_or_else(PoisonError::into_inner).0.stopped
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

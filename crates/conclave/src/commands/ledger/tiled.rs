@@ -1,0 +1,152 @@
+//! A log as files in the layout of C2SP tlog-tiles, on disk or behind a URL.
+
+use anyhow::{Context, anyhow, bail};
+use conclave_ledger::{Hash, TileId, VerifierKey, bundle_path, decode_hashes};
+use conclave_models::WebClient;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A bundle of the largest leaves there can be, and their bodies' lengths.
+const FILE_BYTES_MAX: usize = 256 * (65_535 + 2);
+/// Bodies are words: as much as a segment of the spool for each of 256 entries is never there at
+/// once, but a hostile file must end somewhere.
+const BODIES_BYTES_MAX: usize = 1 << 30;
+/// How long one file may take to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Gives the files of a log.
+pub(super) trait TiledLog {
+    /// The file at a path; `None` when there is none.
+    fn file(&self, path: &str, bytes_max: usize) -> anyhow::Result<Option<Vec<u8>>>;
+    /// Whether leaves are to be had, and whether bodies are.
+    fn has(&self) -> (bool, bool);
+    /// The receipt of a decision, where the log has a way to find it.
+    fn receipt(&self, id: &str) -> anyhow::Result<Option<String>>;
+
+    /// A file of text.
+    fn text(&self, path: &str) -> anyhow::Result<String> {
+        let bytes =
+            self.file(path, FILE_BYTES_MAX)?.ok_or_else(|| anyhow!("there is no {path}"))?;
+        String::from_utf8(bytes).map_err(|_| anyhow!("{path} is not text"))
+    }
+
+    /// Every key the log says it has, the one in force first.
+    fn vkeys(&self) -> anyhow::Result<Vec<VerifierKey>> {
+        let text = self.text("vkey")?;
+        let keys = text.lines().map(VerifierKey::parse).collect::<Result<Vec<_>, _>>();
+        keys.context("the file vkey")
+    }
+
+    /// The hashes of a tile; `None` when it is not there or not a tile of this width.
+    fn tile(&self, id: TileId) -> anyhow::Result<Option<Vec<Hash>>> {
+        let bytes = self.file(&format!("tile/{}", id.path()), 8_192)?;
+        let hashes = bytes.and_then(|bytes| decode_hashes(&bytes));
+        Ok(hashes.filter(|hashes| hashes.len() == usize::from(id.width)))
+    }
+
+    /// The leaves of a bundle as they are stored.
+    fn bundle(&self, index: u64, width: u16) -> anyhow::Result<Option<Vec<u8>>> {
+        self.file(&format!("tile/entries/{}", bundle_path(index, width)), FILE_BYTES_MAX)
+    }
+
+    /// The bodies of a bundle as they are stored.
+    fn bodies(&self, index: u64, width: u16) -> anyhow::Result<Option<Vec<u8>>> {
+        self.file(&format!("bodies/{}", bundle_path(index, width)), BODIES_BYTES_MAX)
+    }
+}
+
+/// A directory that `ledger export` wrote.
+pub(super) struct DirLog {
+    dir: PathBuf,
+}
+
+impl DirLog {
+    /// Opens the directory.
+    ///
+    /// # Errors
+    /// When there is no checkpoint in it.
+    pub(super) fn open(dir: &Path) -> anyhow::Result<Self> {
+        if !dir.join("checkpoint").is_file() {
+            bail!("{} is not an export: it has no checkpoint", dir.display());
+        }
+        Ok(Self { dir: dir.to_owned() })
+    }
+}
+
+impl TiledLog for DirLog {
+    fn file(&self, path: &str, bytes_max: usize) -> anyhow::Result<Option<Vec<u8>>> {
+        let place = self.dir.join(path);
+        let file = match std::fs::File::open(&place) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| place.display().to_string()),
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(bytes_max as u64 + 1).read_to_end(&mut bytes);
+        read.with_context(|| place.display().to_string())?;
+        // A file that is too large cannot be the right one, and neither can what is left of it.
+        Ok((bytes.len() <= bytes_max).then_some(bytes))
+    }
+
+    fn has(&self) -> (bool, bool) {
+        (true, self.dir.join("bodies").is_dir())
+    }
+
+    fn receipt(&self, _: &str) -> anyhow::Result<Option<String>> {
+        bail!("receipts come from a data directory (--data) or a gateway (--url)")
+    }
+}
+
+/// A running gateway.
+pub(super) struct UrlLog {
+    client: WebClient,
+    key: Option<String>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl UrlLog {
+    /// Prepares to ask a gateway.
+    ///
+    /// # Errors
+    /// When the URL cannot be used.
+    pub(super) fn open(url: &str, key: Option<&str>) -> anyhow::Result<Self> {
+        // Whoever types a URL here may reach what they can reach anyhow.
+        let client = WebClient::new(url, true, PATIENCE)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { client, key: key.map(str::to_owned), runtime })
+    }
+
+    fn get(&self, path: &str, bytes_max: usize) -> anyhow::Result<(u16, Vec<u8>)> {
+        let answer = self.client.get(path, self.key.as_deref(), bytes_max);
+        self.runtime.block_on(answer).with_context(|| format!("GET /{path}"))
+    }
+}
+
+impl TiledLog for UrlLog {
+    fn file(&self, path: &str, bytes_max: usize) -> anyhow::Result<Option<Vec<u8>>> {
+        match self.get(&format!("ledger/{path}"), bytes_max)? {
+            (200, bytes) => Ok(Some(bytes)),
+            (404, _) => Ok(None),
+            (401 | 403, _) => bail!("the key does not open /ledger/{path}; an auditor's does"),
+            (status, _) => bail!("/ledger/{path} answered {status}"),
+        }
+    }
+
+    fn has(&self) -> (bool, bool) {
+        (self.key.is_some(), false)
+    }
+
+    fn receipt(&self, id: &str) -> anyhow::Result<Option<String>> {
+        if !id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+            bail!("`{id}` is not an audit id");
+        }
+        match self.get(&format!("v1/decisions/{id}/receipt"), FILE_BYTES_MAX)? {
+            (200, bytes) => Ok(Some(String::from_utf8(bytes).context("the receipt")?)),
+            (202, _) => bail!("no checkpoint covers the decision yet; ask again in a second"),
+            (404, _) => Ok(None),
+            (401 | 403, _) => bail!("the receipt needs a key of the decision's tenant: --key"),
+            (status, _) => bail!("the gateway answered {status}"),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The real program, really killed: at every place where it matters, and at random under load.
+//!
+//! `cargo xtask faults` runs this with more kills; `docs/guide/faults.md` says which test stands for
+//! which fault.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
+
+mod faults_suite;
+mod house;
+
+use conclave_testkit::{Behaviour, MockModel};
+use faults_suite::{Dice, Installation, OnSqlite, Received, check, load};
+use house::{House, Reply, conclave, config_for};
+use std::process::Command;
+
+/// The load is what matters here: the second tier would only slow it down.
+const CONFIG: &str = "[detection]\nsecond_tier = \"never\"\n";
+const SIGKILL: Option<i32> = Some(9);
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Kills the program at one place for the n-th time, after an earlier kill has left it something to
+/// recover; then asks the oracle.
+async fn die_at(place: &str, nth: u64) {
+    let what = format!("{place}, time {nth}");
+    let home = OnSqlite::new(CONFIG);
+    let mut received = Received::default();
+    let house = home.start(None).pop().expect("it starts");
+    assert_eq!(load(house, 4, usize::MAX, Some(6), &mut received).await, SIGKILL);
+    match home.start(Some(&format!("{place}:{nth}"))).pop() {
+        // It died on the way up, as it does where recovery comes to the place.
+        None => {}
+        Some(house) => {
+            let ended = load(house, 4, 500, None, &mut received).await;
+            assert_eq!(ended, SIGKILL, "{what}: it never came there");
+        }
+    }
+    check(&home, &received, &what).await;
+}
+
+macro_rules! places {
+    ($($name:ident: $($place:literal),+;)+) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            for place in [$($place),+] {
+                for nth in [1, 3] {
+                    die_at(place, nth).await;
+                }
+            }
+        }
+    )+
+
+    /// So that a new place cannot be forgotten here.
+    const KILLED_AT: &[&str] = &[
+        $($($place),+),+, "spool.before_create", "spool.created", "drain.before_remove",
+    ];
+    };
+}
+
+places! {
+    killed_before_the_decision_is_written: "turn.accepted", "turn.answered", "turn.decided";
+    killed_around_the_reply: "turn.recorded", "reply.begun", "reply.half_sent";
+    killed_while_writing: "spool.before_write", "spool.inside_write";
+    killed_while_syncing: "spool.before_sync", "spool.synced";
+    killed_while_draining: "drain.before_begin", "drain.locked", "drain.inserted";
+    killed_around_the_commit: "drain.before_commit", "drain.committed";
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_making_or_removing_a_segment() {
+    // Two segments are made at every start, and what recovery has drained is removed once.
+    for (place, nth) in [
+        ("spool.before_create", 1),
+        ("spool.before_create", 2),
+        ("spool.created", 1),
+        ("spool.created", 2),
+        ("drain.before_remove", 1),
+    ] {
+        die_at(place, nth).await;
+    }
+}
+
+#[test]
+fn every_place_to_die_at_is_died_at() {
+    for place in conclave_failpoint::PLACES {
+        assert!(KILLED_AT.contains(&place), "{place}");
+    }
+    assert_eq!(KILLED_AT.len(), conclave_failpoint::PLACES.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_kills_under_load_lose_nothing_that_was_received() {
+    let (kills, seed) = (number("CONCLAVE_FAULT_KILLS", 20), number("CONCLAVE_FAULT_SEED", 1));
+    let home = OnSqlite::new(CONFIG);
+    let mut dice = Dice(seed);
+    let mut received = Received::default();
+    for kill in 0..kills {
+        let house = home.start(None).pop().expect("it starts after every kill");
+        let enough = usize::try_from(1 + dice.below(150)).unwrap();
+        assert_eq!(load(house, 64, usize::MAX, Some(enough), &mut received).await, SIGKILL);
+        let (code, report) = home.verify();
+        assert_eq!(code, Some(0), "seed {seed}, kill {kill}: {report}");
+    }
+    assert!(received.len() as u64 > kills, "too few replies to mean anything");
+    println!("{kills} kills, {} replies received", received.len());
+    check(&home, &received, &format!("{kills} kills, seed {seed}")).await;
+}
+
+#[test]
+fn the_shipped_program_has_no_place_to_die_at() {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let tree = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["tree", "--offline", "--manifest-path", manifest, "-e", "normal,features"])
+        .output()
+        .unwrap();
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    assert!(tree.contains("conclave-failpoint"), "{tree}");
+    assert!(!tree.contains("feature \"armed\""), "the feature is for tests");
+    // The test command makes a release build first and says where it is.
+    if let Some(shipped) = std::env::var_os("CONCLAVE_BIN") {
+        let bytes = std::fs::read(shipped).unwrap();
+        for word in conclave_failpoint::PLACES.iter().chain([&conclave_failpoint::VARIABLE]) {
+            let found = bytes.windows(word.len()).any(|window| window == word.as_bytes());
+            assert!(!found, "`{word}` is in the shipped program");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_process_on_the_same_directory_is_refused() {
+    let home = OnSqlite::new(CONFIG);
+    let first = home.start(None).pop().unwrap();
+    let data = home.data();
+    let second = conclave(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(2), "{said}");
+    assert!(said.contains("another conclave (pid"), "{said}");
+    assert!(first.stop());
+}
+
+/// Runs some turns, stops, and hands the data directory over to be damaged.
+async fn some_turns(home: &OnSqlite) {
+    let house = home.start(None).pop().unwrap();
+    let mut received = Received::default();
+    assert_eq!(load(house, 4, 10, None, &mut received).await, None);
+}
+
+#[tokio::test]
+async fn a_flipped_page_is_found() {
+    let home = OnSqlite::new(CONFIG);
+    some_turns(&home).await;
+    let database = home.data().join("ledger.db");
+    let db = rusqlite::Connection::open(&database).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'log_entry'";
+    let page: i64 = db.query_row(sql, [], |row| row.get(0)).unwrap();
+    drop(db);
+    let mut bytes = std::fs::read(&database).unwrap();
+    let begin = usize::try_from(page - 1).unwrap() * 4_096;
+    bytes[begin..begin + 4_096].iter_mut().for_each(|byte| *byte ^= 0xff);
+    std::fs::write(&database, bytes).unwrap();
+    let (code, report) = home.verify();
+    assert_eq!(code, Some(1), "{report}");
+    assert!(home.start(None).is_empty(), "it does not start on a damaged log");
+}
+
+#[tokio::test]
+async fn a_lost_shm_file_and_a_cut_wal_are_survived_or_named() {
+    let home = OnSqlite::new(CONFIG);
+    let mut received = Received::default();
+    let house = home.start(None).pop().unwrap();
+    assert_eq!(load(house, 4, usize::MAX, Some(40), &mut received).await, SIGKILL);
+    let _ = std::fs::remove_file(home.data().join("ledger.db-shm"));
+    check(&home, &received, "without -shm").await;
+    // A write-ahead log that is cut off takes back what was committed and drained. Nobody can invent
+    // it again, but it is named, and the log goes on with a statement of what is missing.
+    let house = home.start(None).pop().unwrap();
+    assert_eq!(load(house, 4, usize::MAX, Some(40), &mut received).await, SIGKILL);
+    let wal = home.data().join("ledger.db-wal");
+    let length = std::fs::metadata(&wal).unwrap().len();
+    std::fs::OpenOptions::new().write(true).open(&wal).unwrap().set_len(length / 4).unwrap();
+    let (code, report) = home.verify();
+    let named = report["first_bad"]["problem"].as_str().unwrap_or_default().contains("are missing");
+    assert_eq!(code == Some(1), named, "{report}");
+    assert!(home.start(None).pop().expect("it starts").stop());
+    let (code, report) = home.verify();
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["kinds"].get("coverage.gap").is_some(), named, "{report}");
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_written_stops_the_start_with_a_sentence() {
+    let home = OnSqlite::new(CONFIG);
+    some_turns(&home).await;
+    let database = home.data().join("ledger.db");
+    std::fs::remove_file(&database).unwrap();
+    std::fs::create_dir(&database).unwrap();
+    let data = home.data();
+    let output = conclave(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("ledger.db"), "{said}");
+}
+
+/// The program under strace, which makes some of its calls fail. `None` where strace is not there or
+/// not allowed: the simulated disks of the store's own tests then stand for it.
+fn with_failing(call: &str, error: &str, when: &str) -> Option<Command> {
+    let probe = Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let mut program = Command::new("strace");
+    // The tracer steps aside, so that the gateway is our own child.
+    program.args(["-D", "-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}")]);
+    program.args(["-e", &format!("inject={call}:error={error}:when={when}")]);
+    program.arg(env!("CARGO_BIN_EXE_conclave"));
+    Some(program)
+}
+
+#[tokio::test]
+async fn syncs_that_fail_now_and_then_lose_nothing() {
+    let home = OnSqlite::new(CONFIG);
+    some_turns(&home).await;
+    // No two failures in a row: the second try must be able to succeed.
+    let Some(program) = with_failing("fdatasync", "EIO", "6+7") else { return };
+    let house = House::try_start(program, home.dir(), CONFIG).expect("it starts under strace");
+    let mut received = Received::default();
+    assert_eq!(load(house, 2, 20, None, &mut received).await, None);
+    check(&home, &received, "some syncs failed").await;
+}
+
+/// Asks the mock model behind the gateway; a reply that was recorded names its leaf.
+async fn ask(house: &House) -> (Reply, bool) {
+    let reply = house.chat("My day was long.").await;
+    let recorded = reply.status == 200 && !reply.own("leaf_hash").is_null();
+    (reply, recorded)
+}
+
+#[tokio::test]
+async fn when_no_disk_takes_entries_replies_are_held_or_leave_as_the_operator_said() {
+    for (policy, status) in [("hold", 503), ("deliver_and_alert", 200)] {
+        let mock = MockModel::start(|_| Behaviour::Reply("What was the hardest part?".into()));
+        let mock = mock.await.unwrap();
+        let policies = format!("{CONFIG}[policy]\naudit_failure = \"{policy}\"\n");
+        let config = config_for(&mock.base_url(), &policies);
+        let home = OnSqlite::new(&config);
+        let Some(program) = with_failing("fdatasync", "EIO", "20..40") else { return };
+        let house = House::try_start(program, home.dir(), &config).unwrap();
+        let mut asked = 0;
+        let reply = loop {
+            let (reply, recorded) = ask(&house).await;
+            asked += 1;
+            if !recorded {
+                break reply;
+            }
+            assert!(asked < 400, "{policy}: no sync ever failed");
+        };
+        assert_eq!(reply.status, status, "{policy}: {}", reply.body);
+        assert_eq!(reply.header("x-conclave-leaf"), None);
+        let health = house.get("/health").await;
+        assert_eq!((health.status, &health.json()["status"]), (503, &"down".into()));
+        assert_eq!(health.json()["alerts"][0]["code"], "spool_failed", "{}", health.body);
+        if policy == "hold" {
+            assert_eq!(reply.code(), "audit_unavailable");
+            assert_eq!(reply.header("retry-after").as_deref(), Some("5"));
+            let (again, _) = ask(&house).await;
+            assert_eq!(again.status, 503, "{}", again.body);
+            assert_eq!(mock.requests(), asked, "what cannot be recorded is not paid for");
+        }
+        until_recorded(&house, policy).await;
+        let metrics = house.get("/metrics").await.body;
+        let none = metrics.contains("conclave_unrecorded_replies_total 0");
+        assert_eq!(none, policy == "hold", "{metrics}");
+        assert!(!metrics.contains("conclave_ledger_lost_total 0"), "{metrics}");
+        assert!(house.stop());
+        // A delivery may be among what was lost; the next start says that it is unknown.
+        assert!(home.start(None).pop().expect("it starts").stop());
+        let (code, report) = home.verify();
+        assert_eq!(code, Some(0), "{policy}: {report}");
+        assert!(report["kinds"]["coverage.gap"].as_u64() >= Some(1), "{policy}: {report}");
+        assert_eq!(report["kinds"]["decision"], report["kinds"]["delivery"], "{report}");
+    }
+}
+
+/// Asks until the disk works again: the gateway finds out by itself, once a second.
+async fn until_recorded(house: &House, policy: &str) {
+    for _ in 0..3_000 {
+        if ask(house).await.1 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("{policy}: it never recovers");
+}

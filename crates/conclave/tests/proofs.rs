@@ -1,0 +1,190 @@
+//! Checkpoints, tiles and receipts, as somebody sees them who trusts nobody.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
+
+mod house;
+
+use house::{House, Reply, ask, conclave};
+use serde_json::{Value, json};
+use std::path::Path;
+
+async fn chat(house: &House) -> String {
+    let body =
+        json!({"model": "builtin", "messages": [{"role": "user", "content": "I had a hard day."}]});
+    let answer = house.post("/v1/chat/completions", &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    answer.own("receipt_url").as_str().unwrap().to_owned()
+}
+
+/// Asks until a checkpoint covers the decision.
+async fn receipt(house: &House, url: &str) -> Reply {
+    let asked = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        loop {
+            let answer = house.get(url).await;
+            match answer.status {
+                200 => return answer,
+                202 => {
+                    assert_eq!(answer.header("retry-after").as_deref(), Some("1"));
+                    assert_eq!(answer.json()["status"], "pending");
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
+                other => panic!("{other}: {}", answer.body),
+            }
+        }
+    });
+    asked.await.expect("no checkpoint came")
+}
+
+/// Asks without a key.
+async fn stranger(house: &House, path: &str) -> Reply {
+    ask(house.addr, "GET", path, "", b"").await.unwrap()
+}
+
+fn run(args: &[&str]) -> (Option<i32>, Value, String) {
+    let output = conclave(&[&["--json"], args].concat());
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code(), report, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_reply_is_proved_to_a_stranger() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let url = chat(&house).await;
+    let proof = receipt(&house, &url).await;
+    assert_eq!(stranger(&house, &url).await.status, 401);
+    let missing = "/v1/decisions/01a1e43d-ebdd-7267-be2d-e097efef0ff9/receipt";
+    assert_eq!(house.get(missing).await.status, 404);
+
+    let vkey = stranger(&house, "/ledger/vkey").await.body.trim().to_owned();
+    let file = dir.path().join("receipt.json");
+    std::fs::write(&file, &proof.body).unwrap();
+    let check = ["ledger", "receipt", "--vkey", &vkey, "--check", text(&file)];
+    let (code, said, _) = run(&check);
+    assert_eq!((code, &said["ok"], &said["kind"]), (Some(0), &json!(true), &json!("decision")));
+
+    let mut forged = proof.json();
+    forged["index"] = json!(forged["index"].as_u64().unwrap() + 1);
+    std::fs::write(&file, forged.to_string()).unwrap();
+    let (code, said, _) = run(&check);
+    assert_eq!((code, &said["ok"]), (Some(1), &json!(false)));
+    std::fs::write(&file, "nonsense").unwrap();
+    assert_eq!(run(&check).0, Some(1));
+    assert_eq!(run(&["ledger", "receipt", "--vkey", "x", "--check", text(&file)]).0, Some(2));
+}
+
+#[tokio::test]
+async fn tiles_are_public_and_entries_are_for_auditors() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let url = chat(&house).await;
+    let size = receipt(&house, &url).await.json()["size"].as_u64().unwrap();
+
+    let checkpoint = stranger(&house, "/ledger/checkpoint").await;
+    assert_eq!(checkpoint.status, 200);
+    assert_eq!(checkpoint.header("content-type").unwrap(), "text/plain; charset=utf-8");
+    assert_eq!(checkpoint.header("cache-control").unwrap(), "public, max-age=1");
+    let tile = stranger(&house, &format!("/ledger/tile/0/000.p/{size}")).await;
+    assert_eq!(tile.status, 200);
+    assert_eq!(tile.header("content-type").unwrap(), "application/octet-stream");
+    assert!(tile.header("cache-control").unwrap().contains("immutable"));
+    assert_eq!(tile.header("content-length").unwrap(), (size * 32).to_string());
+    for path in ["0/000", "0/001", "9/000", "0/000.p/200", "x", "0/../000", "0/000.p/0"] {
+        let answer = stranger(&house, &format!("/ledger/tile/{path}")).await;
+        assert_eq!(answer.status, 404, "{path}");
+    }
+
+    let entries = format!("/ledger/tile/entries/000.p/{size}");
+    assert_eq!(stranger(&house, &entries).await.status, 401);
+    assert_eq!(house.get(&entries).await.status, 200);
+    for (role, status) in [("auditor", 200), ("app", 403), ("admin", 403)] {
+        let data = text(&house.data).to_owned();
+        let (_, made, _) = run(&["keys", "create", "--role", role, "--data", &data]);
+        let key = format!("authorization: Bearer {}\r\n", made["key"].as_str().unwrap());
+        let asked = async || ask(house.addr, "GET", &entries, &key, b"").await.unwrap().status;
+        let heard = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+            while asked().await == 401 {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        });
+        heard.await.expect("the key was never known");
+        assert_eq!(asked().await, status, "{role}");
+    }
+
+    let proof = stranger(&house, &format!("/ledger/proof/consistency?from=1&to={size}")).await;
+    assert_eq!(proof.json()["proof"].as_array().map(Vec::is_empty), Some(false));
+    for (query, status) in
+        [("from=1", 400), ("from=9&to=1", 400), ("from=1&to=9999", 404), ("a=1", 400)]
+    {
+        let path = format!("/ledger/proof/consistency?{query}");
+        assert_eq!(stranger(&house, &path).await.status, status, "{query}");
+    }
+    assert_eq!(house.get("/health").await.json()["parts"]["checkpoints"]["status"], "ok");
+}
+
+#[tokio::test]
+async fn a_log_is_checked_by_directory_by_export_and_by_url() {
+    let dir = tempfile::tempdir().unwrap();
+    let notes = dir.path().join("anchor.jsonl");
+    let config =
+        format!("[ledger]\norigin = \"log.example/test\"\n[ledger.anchor]\nfile = {notes:?}\n");
+    let house = House::start(dir.path(), &config);
+    let url = chat(&house).await;
+    receipt(&house, &url).await;
+    let vkey = stranger(&house, "/ledger/vkey").await.body.trim().to_owned();
+    assert!(vkey.starts_with("log.example/test+"), "{vkey}");
+    let (base, since) = (format!("http://{}", house.addr), dir.path().join("since"));
+
+    let by_url = ["ledger", "verify", "--url", &base, "--vkey", &vkey, "--since", text(&since)];
+    let (code, said, why) = run(&by_url);
+    assert_eq!((code, &said["leaves_checked"]), (Some(0), &json!(false)), "{said} {why}");
+    let (code, said, why) = run(&[&by_url[..], &["--key", &house.key]].concat());
+    assert_eq!((code, &said["leaves_checked"]), (Some(0), &json!(true)), "{said} {why}");
+    assert!(said["entries"].as_u64().unwrap() >= 3);
+
+    let export = dir.path().join("export");
+    let data = text(&house.data).to_owned();
+    assert_eq!(run(&["ledger", "export", text(&export), "--data", &data]).0, Some(0));
+    assert_eq!(run(&["ledger", "export", text(&export), "--data", &data]).0, Some(2), "not empty");
+    let by_export = ["ledger", "verify", "--export", text(&export), "--vkey", &vkey];
+    let (code, said, why) = run(&by_export);
+    assert_eq!((code, &said["key_given"]), (Some(0), &json!(true)), "{said} {why}");
+    assert!(said["bodies"].as_u64().unwrap() >= 1);
+    assert_eq!(run(&["ledger", "verify", "--data", &data, "--vkey", &vkey]).0, Some(0));
+
+    spoil(&export.join("bodies"));
+    let (code, said, _) = run(&by_export);
+    assert_eq!((code, said["first_bad"]["seq"].is_u64()), (Some(1), true), "{said}");
+
+    let anchored = std::fs::read_to_string(&notes).unwrap();
+    let last: Value = serde_json::from_str(anchored.lines().last().unwrap()).unwrap();
+    assert!(last["note"].as_str().unwrap().starts_with("log.example/test\n"));
+
+    let (code, _, why) = run(&["ledger", "rotate-key", "--data", &data]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("another conclave"), "{why}");
+    assert!(house.stop());
+    let (code, said, why) = run(&["ledger", "rotate-key", "--data", &data]);
+    assert_eq!((code, &said["old"]), (Some(0), &json!(vkey)), "{why}");
+    assert_eq!(run(&["ledger", "verify", "--data", &data, "--vkey", &vkey]).0, Some(0));
+}
+
+/// Changes the last byte of the first file below a directory.
+fn spoil(dir: &Path) {
+    let entry = std::fs::read_dir(dir).unwrap().next().unwrap().unwrap().path();
+    if entry.is_dir() {
+        return spoil(&entry);
+    }
+    let mut bytes = std::fs::read(&entry).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&entry, bytes).unwrap();
+}
