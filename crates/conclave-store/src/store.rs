@@ -94,16 +94,16 @@ impl Store {
         let ring = Arc::new(BookRing::open(dir, pepper, Arc::clone(&options.clock))?);
         let outbox = Outbox::open(dir)?;
         make_signing_key(&options, &log, identity)?;
-        let parts = DeskParts {
-            dir: dir.to_owned(),
-            clock: Arc::clone(&options.clock),
-            anchor: options.anchor.clone(),
-        };
-        let desk = Arc::new(Desk::new(parts));
         let is_new = log.state.range.size() == 0 && recovered.segments.is_empty();
         let new_epoch = known.filter(|known| known.epoch != identity.epoch);
         let last = new_epoch.map(|known| (known, log.state.taken.get(&known).copied()));
         let core = Core::start(&options, spools, identity, log, recovered, vault)?;
+        let desk = Arc::new(Desk::new(DeskParts {
+            dir: dir.to_owned(),
+            clock: Arc::clone(&options.clock),
+            anchor: options.anchor.clone(),
+            progress: Arc::clone(&core.ledger.progress),
+        }));
         if let Some((known, last_n)) = last {
             core.declare_epoch(identity, known, last_n.unwrap_or(0));
         }
