@@ -88,6 +88,10 @@ fn transformer(data: &Path) -> anyhow::Result<()> {
     let mut mean = script("mean");
     mean.arg("--models").args([&before, &weights]).arg("--out").arg(&weights);
     process::run("taking the mean of the last two stages", &mut mean)?;
+    let mut heads = script("heads");
+    heads.arg("--data").arg(data).arg("--corpus").arg(root().join("corpus"));
+    heads.arg("--model").arg(&weights).arg("--out").arg(&weights);
+    process::run("fitting the heads of manner", &mut heads)?;
     let out = root().join("data/models/transformer.bin");
     process::run(
         "writing its weights",

@@ -1,7 +1,7 @@
 //! Slow movements in whole conversations: found by the sixth message, and not where there is none.
 //!
-//! `drift-tune.jsonl` was in view when the numbers of the course were chosen; `drift-held.jsonl` was written by
-//! somebody who saw neither, and is only measured.
+//! `drift-tune.jsonl` was in view when the numbers of the course were chosen, or was measured often; `drift-held.jsonl`
+//! was written last, by somebody who saw neither, and is only measured.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -89,7 +89,7 @@ fn measure(name: &str, rows: &str) -> Found {
 #[test]
 fn slow_movements_are_noticed_and_ordinary_lives_are_not() {
     let tune = measure("tune", include_str!("data/drift-tune.jsonl"));
-    assert!(tune.alarms <= 1 && tune.found * 2 >= tune.drifting);
     let held = measure("held", include_str!("data/drift-held.jsonl"));
+    assert!(tune.alarms <= 6 && tune.found * 3 >= tune.drifting * 2);
     assert!(held.alarms <= 4 && held.found * 5 >= held.drifting * 3);
 }

@@ -78,6 +78,7 @@ impl Engine {
         let receipt = self.subjects.erase(tenant, user).await?;
         if let Some(receipt) = &receipt {
             self.memory.forget(receipt.subject, &receipt.sessions);
+            self.verdicts.clear();
         }
         Ok(receipt)
     }

@@ -379,17 +379,18 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let Backing { identity, source, log, mark, mark_path, archive, .. } = backing;
         let reading = (options.readers, options.read_patience);
-        let desk = Arc::new(Desk::new(DeskParts {
-            dir: options.dir.clone(),
-            snapshots: Arc::clone(&backing.snapshots),
-            clock: Arc::clone(&options.clock),
-            anchor: options.anchor.clone(),
-        }));
         let is_new = backing.begins && recovered.segments.is_empty();
         let forgetting = (backing.vault, backing.words, backing.retention);
         let log = (source, log, mark, mark_path);
         let core = Core::start(options, identity, (recovered, spools), log, forgetting)?;
         let Core { ledger, stamps, .. } = &core;
+        let desk = Arc::new(Desk::new(DeskParts {
+            dir: options.dir.clone(),
+            snapshots: Arc::clone(&backing.snapshots),
+            clock: Arc::clone(&options.clock),
+            anchor: options.anchor.clone(),
+            progress: Arc::clone(&ledger.progress),
+        }));
         if let Some((known, last_n)) = backing.earlier {
             core.declare_epoch(identity, known, last_n);
         }

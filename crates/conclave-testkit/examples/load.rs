@@ -1,16 +1,18 @@
 //! A lean load generator: keep-alive connections that ask one after the other and time the answers.
 //!
-//! Loopback only, bounded in time, prints one JSON object.
+//! Loopback only, bounded in time, prints one JSON object. No request is like another: what was judged before would be
+//! known.
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const BODY: &str = r#"{"model":"mock","messages":[{"role":"system","content":"You are a kind listener."},{"role":"user","content":"My day was long and my boss was unfair to me in front of everyone. I keep thinking about it and cannot settle down this evening."}]}"#;
+const BODY: &str = r#"{"model":"mock","messages":[{"role":"system","content":"You are a kind listener. Visit 00000000."},{"role":"user","content":"My day was long and my boss was unfair to me in front of everyone. I keep thinking about it and cannot settle down this evening."}]}"#;
 
 /// `load ADDR KEY CONCURRENCY SECONDS`
 fn main() -> Result<(), Box<dyn Error>> {
@@ -71,7 +73,7 @@ async fn load(
     let started = Instant::now();
     let end = started + duration;
     let tasks: Vec<_> =
-        (0..concurrency).map(|_| tokio::spawn(client(addr, request.clone(), end))).collect();
+        (0..concurrency).map(|_| tokio::spawn(client(addr, request.to_vec(), end))).collect();
     let (mut times, mut errors) = (Vec::new(), 0);
     for task in tasks {
         match task.await {
@@ -85,7 +87,16 @@ async fn load(
     (times, errors, started.elapsed())
 }
 
-async fn client(addr: SocketAddr, request: Arc<Vec<u8>>, end: Instant) -> (Vec<Duration>, u64) {
+/// Writes the next number into a request.
+fn number(request: &mut [u8]) {
+    static VISITS: AtomicU32 = AtomicU32::new(1);
+    let visit = format!("{:08}", VISITS.fetch_add(1, Ordering::Relaxed));
+    if let Some(at) = request.windows(8).rposition(|bytes| bytes.iter().all(u8::is_ascii_digit)) {
+        request[at..at + 8].copy_from_slice(visit.as_bytes());
+    }
+}
+
+async fn client(addr: SocketAddr, mut request: Vec<u8>, end: Instant) -> (Vec<Duration>, u64) {
     let (mut times, mut errors) = (Vec::new(), 0);
     let mut connection = None;
     let mut buffer = Vec::with_capacity(16 * 1024);
@@ -100,6 +111,7 @@ async fn client(addr: SocketAddr, request: Arc<Vec<u8>>, end: Instant) -> (Vec<D
                 }
             },
         };
+        number(&mut request);
         let asked = Instant::now();
         match exchange(&mut stream, &request, &mut buffer).await {
             Ok(true) => {

@@ -24,7 +24,7 @@ const CALM_UNDER: u8 = 5;
 /// A rule this sure is heard whatever the model says.
 const CERTAIN_FROM: u8 = 94;
 /// How much surer the model must be of a reply that declines, helps or tells a story.
-const EXCUSED_SLACK: u8 = 20;
+const EXCUSED_SLACK: u8 = 30;
 /// The most it says alone: less than any verifier needs for a veto.
 const MOST: u8 = 69;
 

@@ -201,3 +201,33 @@ async fn the_command_line_exports_erases_and_rotates() {
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(report["kinds"]["key.epoch"], 1);
 }
+
+#[tokio::test]
+async fn r08_an_export_after_an_erasure_has_no_text_and_verifies() {
+    let (house, _mock, dir) = started("").await;
+    say(&house, ANA, SECRET).await;
+    say(&house, BEN, "hello").await;
+    let path = format!("/v1/subjects/{ANA}");
+    let gone = house.ask("DELETE", &path, b"").await.unwrap();
+    assert_eq!(gone.status, 200, "{}", gone.body);
+    assert!(house.stop());
+    let (data, export) = (dir.path().join("data"), dir.path().join("export"));
+    let (data, to) = (data.to_str().unwrap(), export.to_str().unwrap());
+    assert!(conclave(&["ledger", "export", to, "--data", data]).status.success());
+    let check = || {
+        let done = conclave(&["--json", "ledger", "verify", "--export", to]);
+        let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+        (done.status.code(), report)
+    };
+    let (code, report) = check();
+    assert_eq!((code, &report["forgotten"]), (Some(0), &json!(1)), "{report}");
+    assert_eq!(traces(&export), Vec::<String>::new());
+
+    // Nothing explains that the words of somebody else are missing.
+    let bodies = export.join("bodies").join("000.p").join(report["entries"].to_string());
+    let kept = std::fs::read(&bodies).unwrap();
+    std::fs::write(&bodies, vec![0; kept.len()]).unwrap();
+    let (code, report) = check();
+    assert_eq!(code, Some(1), "{report}");
+    assert_eq!(report["first_bad"]["problem"], "the body is missing");
+}

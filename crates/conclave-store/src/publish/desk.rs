@@ -6,6 +6,7 @@
 use super::checkpoints::Published;
 use super::publisher::Publisher;
 use crate::snapshot::Snapshots;
+use crate::spool::Progress;
 use conclave_engine::Clock;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,12 +29,15 @@ pub(crate) struct DeskParts {
     pub(crate) snapshots: Arc<dyn Snapshots>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) anchor: Option<Arc<dyn Anchor>>,
+    /// Knows whether what is stored was found damaged.
+    pub(crate) progress: Arc<Progress>,
 }
 
 /// Publishes checkpoints until it is told to stop.
 pub(crate) struct Desk {
     publisher: Mutex<Publisher>,
     anchor: Option<Arc<dyn Anchor>>,
+    progress: Arc<Progress>,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -46,9 +50,9 @@ struct State {
 
 impl Desk {
     pub(crate) fn new(parts: DeskParts) -> Self {
-        let DeskParts { dir, snapshots, clock, anchor } = parts;
+        let DeskParts { dir, snapshots, clock, anchor, progress } = parts;
         let publisher = Mutex::new(Publisher::new(&dir, snapshots, clock));
-        Self { publisher, anchor, state: Mutex::default(), wake: Condvar::new() }
+        Self { publisher, anchor, progress, state: Mutex::default(), wake: Condvar::new() }
     }
 
     /// What keeps it from signing, or its anchor from taking notes.
@@ -57,10 +61,13 @@ impl Desk {
         own.or_else(|| self.anchor.as_ref().and_then(|anchor| anchor.trouble()))
     }
 
-    /// Publishes now; says whether the log had grown.
+    /// Publishes now, unless the stored log was found damaged; says whether it had grown.
     pub(crate) fn publish(&self) -> Result<Option<Published>, String> {
         let mut publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = publisher.publish().map_err(|error| error.to_string());
+        let outcome = match self.progress.damage() {
+            Some(damage) => Err(format!("{damage}; nothing is signed until it is whole again")),
+            None => publisher.publish().map_err(|error| error.to_string()),
+        };
         match &outcome {
             Ok(published) => {
                 if self.state().trouble.take().is_some() {

@@ -308,9 +308,12 @@ async fn a_scrub_names_what_the_disk_forgot_and_takes_it_back_when_it_is_whole_a
         assert_eq!(store.doubt(), Some(said));
         assert_eq!(store.ledger().state().alerts[0].code, "log_damaged");
         assert!(store.ledger().health().is_ok(), "entries are taken all the same");
+        let unsigned = store.publish().unwrap_err().to_string();
+        assert!(unsigned.contains("nothing is signed"), "{unsigned}");
         db.execute(&back, params![good, 20]).unwrap();
         assert_eq!(store.scrub(true).unwrap(), None);
         assert_eq!(store.doubt(), None);
+        assert!(store.publish().is_ok(), "whole again");
     }
     db.execute("UPDATE log_batch SET root = zeroblob(32)", []).unwrap();
     let said = store.scrub(true).unwrap().unwrap();

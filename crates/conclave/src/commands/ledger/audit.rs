@@ -7,8 +7,8 @@ use super::tiled::TiledLog;
 use anyhow::{Context, bail};
 use conclave_engine::replay;
 use conclave_ledger::{
-    Auditor, Checkpoint, CompactRange, Entry, Hash, Head, Report, TILE_WIDTH, TileEdge, TileId,
-    VerifierKey, leaf_hash, prove_consistency, read_bundle, verify_consistency,
+    Auditor, Checkpoint, CompactRange, Entry, Forgotten, Hash, Head, Report, TILE_WIDTH, TileEdge,
+    TileId, VerifierKey, leaf_hash, prove_consistency, read_bundle, verify_consistency,
 };
 
 /// What a check of a tiled log came to.
@@ -48,12 +48,30 @@ pub(super) fn audit(
         Ok(checkpoint) => checkpoint,
         Err(error) => return Ok(walk.refuse(note, &format!("the checkpoint: {error}"))),
     };
+    if with_bodies {
+        walk.auditor = walk.auditor.knowing(forgotten(log, checkpoint.size)?);
+    }
     let differs = since.map(|since| differs(log, keys, since, &checkpoint)).transpose()?;
     if let Some(problem) = differs.flatten() {
         return Ok(walk.refuse(note, &problem));
     }
     walk.run(&checkpoint, tell)?;
     Ok(walk.finish(note, &checkpoint))
+}
+
+/// What the log says is gone on purpose. It is read once for this beforehand, because an erasure stands behind
+/// what it explains; whatever cannot be read explains nothing and is found afterwards.
+fn forgotten(log: &dyn TiledLog, size: u64) -> anyhow::Result<Forgotten> {
+    let mut forgotten = Forgotten::default();
+    for index in 0..size.div_ceil(TILE_WIDTH) {
+        let Some(id) = TileId::in_tree(0, index, size) else { break };
+        let bundle = log.bundle(index, id.width)?;
+        let leaves = bundle.as_deref().and_then(|bundle| read_bundle(bundle, id.width).ok());
+        for (seq, leaf) in (index * TILE_WIDTH..).zip(leaves.into_iter().flatten()) {
+            forgotten.claim(seq, leaf);
+        }
+    }
+    Ok(forgotten)
 }
 
 /// What is wrong between an earlier checkpoint and this one.
