@@ -49,7 +49,10 @@ impl Manner {
         let excused =
             content::declines(acts) || content::helps(acts) || content::is_told(case, acts);
         let slack = if excused { EXCUSED_SLACK } else { 0 };
-        let guarded = case.reply.floor || content::is_for_children(case);
+        // Silence has no manner, and a person in danger is owed every doubt.
+        let wordless = case.candidate.text.trim().is_empty();
+        let guarded =
+            case.reply.floor || content::is_for_children(case) || acts.turn.crisis || wordless;
         Self {
             fault,
             score: seen.saturating_sub(slack),
