@@ -12,7 +12,7 @@ use crate::ssrf::{AddressError, AddressPolicy, BaseUrl, CheckedResolver, Lookup}
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Client, Method, Request, Response, StatusCode, Url, redirect, retry};
+use reqwest::{Client, ClientBuilder, Method, Request, Response, StatusCode, Url, redirect, retry};
 use secrecy::{ExposeSecret, SecretString};
 use std::error::Error;
 use std::sync::Arc;
@@ -85,6 +85,17 @@ fn client(
     base: &BaseUrl,
     lookup: Lookup,
 ) -> Result<Client, reqwest::Error> {
+    guarded(base, lookup)
+        .http1_max_headers(HEADERS_MAX)
+        .tcp_nodelay(true)
+        .connect_timeout(config.connect_timeout)
+        .pool_idle_timeout(IDLE)
+        .build()
+}
+
+/// A client that goes where the operator said and nowhere else: no proxy, no redirect, no repetition, and only
+/// addresses that were checked.
+pub(crate) fn guarded(base: &BaseUrl, lookup: Lookup) -> ClientBuilder {
     // Fails where the program has chosen a provider already, which is just as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let resolver = CheckedResolver::new(base.policy(), lookup);
@@ -94,16 +105,12 @@ fn client(
         .retry(retry::never())
         .referer(false)
         .http1_only()
-        .http1_max_headers(HEADERS_MAX)
-        .tcp_nodelay(true)
-        .connect_timeout(config.connect_timeout)
-        .pool_idle_timeout(IDLE)
         .dns_resolver(Arc::new(resolver));
     if base.is_encrypted() {
-        builder.https_only(true).build()
+        builder.https_only(true)
     } else {
         // Without encryption no root certificates are needed, and a bare container has none.
-        builder.tls_certs_only([]).build()
+        builder.tls_certs_only([])
     }
 }
 

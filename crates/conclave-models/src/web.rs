@@ -3,10 +3,10 @@
 //! **Invariant:** no redirect is followed, no proxy of the environment is used, and an address that
 //! answers with credentials is never connected to.
 
-use crate::ssrf::{BaseUrl, CheckedResolver, system_lookup};
+use crate::ssrf::{BaseUrl, system_lookup};
+use crate::transport::guarded;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Request, redirect, retry};
-use std::sync::Arc;
+use reqwest::{Client, Method, Request};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -31,18 +31,8 @@ impl WebClient {
     pub fn new(url: &str, allow_private: bool, timeout: Duration) -> Result<Self, WebError> {
         let base = BaseUrl::parse(url, allow_private);
         let base = base.map_err(|error| WebError(format!("the URL cannot be used: {error}")))?;
-        // Fails where the program has chosen a provider already, which is just as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = Client::builder()
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
-            .http1_only()
-            .connect_timeout(timeout.min(Duration::from_secs(5)))
-            .dns_resolver(Arc::new(CheckedResolver::new(base.policy(), system_lookup())));
         let builder =
-            if base.is_encrypted() { builder.https_only(true) } else { builder.tls_certs_only([]) };
+            guarded(&base, system_lookup()).connect_timeout(timeout.min(Duration::from_secs(5)));
         let client = builder.build().map_err(|error| sentence(&error))?;
         Ok(Self { client, base, timeout })
     }

@@ -49,7 +49,9 @@ impl Manner {
         let excused =
             content::declines(acts) || content::helps(acts) || content::is_told(case, acts);
         let slack = if excused { EXCUSED_SLACK } else { 0 };
-        let guarded = case.reply.floor || content::is_for_children(case);
+        // Silence has no manner.
+        let wordless = case.candidate.text.trim().is_empty();
+        let guarded = case.reply.floor || content::is_for_children(case) || wordless;
         Self {
             fault,
             score: seen.saturating_sub(slack),

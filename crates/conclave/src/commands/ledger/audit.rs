@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use conclave_engine::replay;
 use conclave_ledger::{
     Auditor, Checkpoint, CompactRange, Entry, Forgotten, Hash, Head, Report, TILE_WIDTH, TileEdge,
-    TileId, VerifierKey, leaf_hash, prove_consistency, read_bundle, verify_consistency,
+    TileId, VerifierKey, prove_consistency, read_bundle, verify_consistency,
 };
 
 /// What a check of a tiled log came to.
@@ -251,9 +251,4 @@ impl<'a> Bodies<'a> {
         self.0 = rest;
         (!body.is_empty()).then_some(body)
     }
-}
-
-/// The hash a leaf has in the tree, for whoever writes a log out.
-pub(super) fn hash_of(leaf: &[u8]) -> Hash {
-    leaf_hash(leaf)
 }

@@ -1,7 +1,6 @@
 //! `conclave ledger export`: the log as files that anybody can check.
 
 use super::super::Answer;
-use super::audit::hash_of;
 use crate::cli::LedgerExportArgs;
 use crate::output;
 use anyhow::{Context, anyhow, bail};
@@ -98,7 +97,7 @@ fn write_checkpoints(reader: &LedgerReader, to: &Path) -> anyhow::Result<()> {
 
 /// What a leaf says, for people and scripts; the bytes that count stand in the bundle.
 fn line(row: &LedgerRow<'_>) -> serde_json::Value {
-    let hash = hex::encode(hash_of(row.leaf));
+    let hash = hex::encode(conclave_ledger::leaf_hash(row.leaf));
     let Ok(leaf) = Leaf::decode(row.leaf) else {
         return json!({"seq": row.seq, "leaf_hash": hash});
     };
