@@ -334,13 +334,15 @@ impl Store {
         self.ledger.intake.close();
         join("spool writer", running.writer.take());
         self.archive.close_idle();
-        self.snapshots.close_idle();
         join("drainer", running.drainer.take());
         drop(running.fallback.take());
         let first = running.lock.take();
         // What came in since the last tick gets its checkpoint now, so that its receipts exist.
         if first.is_some() && self.desk.publish().is_err() {
             tracing::warn!("the last entries have no checkpoint yet");
+        }
+        if first.is_some() {
+            self.snapshots.close_idle();
         }
         if let Some(Err(error)) = first.is_some().then(|| self.ring.write_uses()) {
             tracing::warn!(%error, "the last uses of keys could not be written");

@@ -61,6 +61,10 @@ impl Snapshots for SqliteSnapshots {
 
     fn close_idle(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        // The last to leave must be a writer: a reader cannot move the write-ahead log into the file.
+        if let Err(error) = open_writer(&self.path, LEDGER) {
+            tracing::warn!(%error, "the write-ahead log stays beside the ledger");
+        }
     }
 }
 

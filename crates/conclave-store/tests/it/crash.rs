@@ -29,12 +29,12 @@ async fn a_copy_taken_at_any_time_holds_everything_acknowledged_before_once() {
             acknowledged.insert(turn(&store, round * 100 + n).await.id);
         }
         let copy = tempdir().unwrap();
-        // SQLite's files are copied before the spool: what is drained meanwhile is then in both.
+        // The spool is copied before SQLite's files: what is drained and put away meanwhile is there.
         let (from, to) = (dir.path(), copy.path());
+        crash_copy(&from.join("spool"), &to.join("spool"));
         for file in KEPT {
             let _ = std::fs::copy(from.join(file), to.join(file));
         }
-        crash_copy(&from.join("spool"), &to.join("spool"));
         for _ in 0..2 {
             drop(open(to));
             let log = log_of(to);
@@ -379,10 +379,10 @@ proptest! {
                     for extra in 0..3 {
                         acknowledged.push(runtime.block_on(append(open, 10_000 * run + extra)).id);
                     }
+                    crash_copy(&dir.path().join("spool"), &copy.path().join("spool"));
                     for file in KEPT {
                         let _ = std::fs::copy(dir.path().join(file), copy.path().join(file));
                     }
-                    crash_copy(&dir.path().join("spool"), &copy.path().join("spool"));
                     drop(store.take());
                     dir = copy;
                     store = Some(Store::open(options_for(dir.path(), run)).unwrap());
