@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("conclave-detect", &["conclave-core"]),
     ("conclave-classify", &["conclave-core", "conclave-detect"]),
     ("conclave-pii", &[]),
+    ("conclave-govern", &["conclave-core"]),
     ("conclave-eval", &[]),
     ("conclave-instinct", &["conclave-core"]),
     ("conclave-verifiers", &["conclave-core", "conclave-detect"]),
@@ -27,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "conclave-core",
             "conclave-failpoint",
+            "conclave-govern",
             "conclave-ledger",
             "conclave-detect",
             "conclave-instinct",
@@ -38,13 +40,28 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("conclave-models", &["conclave-core", "conclave-engine", "conclave-voice"]),
     (
         "conclave-store",
-        &["conclave-core", "conclave-engine", "conclave-failpoint", "conclave-ledger"],
+        &[
+            "conclave-core",
+            "conclave-engine",
+            "conclave-failpoint",
+            "conclave-govern",
+            "conclave-ledger",
+        ],
     ),
     (
         "conclave-gateway",
-        &["conclave-core", "conclave-engine", "conclave-failpoint", "conclave-ledger"],
+        &[
+            "conclave-core",
+            "conclave-engine",
+            "conclave-failpoint",
+            "conclave-govern",
+            "conclave-ledger",
+        ],
     ),
-    ("conclave-dashboard", &["conclave-core", "conclave-engine", "conclave-ledger"]),
+    (
+        "conclave-dashboard",
+        &["conclave-core", "conclave-engine", "conclave-govern", "conclave-ledger"],
+    ),
     (
         "conclave",
         &[
@@ -62,21 +79,26 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-dashboard",
             "conclave-classify",
             "conclave-eval",
+            "conclave-govern",
             "conclave-pii",
         ],
     ),
-    ("conclave-testkit", &["conclave-core", "conclave-engine", "conclave-ledger"]),
+    (
+        "conclave-testkit",
+        &["conclave-core", "conclave-engine", "conclave-govern", "conclave-ledger"],
+    ),
     ("conclave-train", &["conclave-classify", "conclave-detect"]),
     ("xtask", &["conclave-testkit"]),
 ];
 
 /// Crates without IO, clock, chance or waiting.
-const PURE: [&str; 8] = [
+const PURE: [&str; 9] = [
     "conclave-core",
     "conclave-ledger",
     "conclave-detect",
     "conclave-classify",
     "conclave-pii",
+    "conclave-govern",
     "conclave-eval",
     "conclave-verifiers",
     "conclave-voice",

@@ -11,6 +11,7 @@ mod deliver;
 mod delivery;
 mod engine;
 mod explanation;
+mod governance;
 mod influence;
 mod memory;
 mod off_thread;
@@ -20,6 +21,8 @@ mod preflight;
 mod proofs;
 mod pseudonym;
 mod record;
+mod records;
+mod records_in_memory;
 mod settings;
 mod stored;
 mod subject;
@@ -36,6 +39,7 @@ pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
 pub use explanation::{Explanation, SafetyVerification, explain};
+pub use governance::{GovernError, Governance, Purse, PurseError};
 pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
@@ -47,6 +51,11 @@ pub use ports::{
 };
 pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use pseudonym::{KeyedSubjects, pseudonym};
+pub use records::{
+    RECORD_BYTES_MAX, RECORD_ID_BYTES_MAX, Record, RecordChange, RecordKey, RecordKind,
+    RecordQuery, Records, RecordsError,
+};
+pub use records_in_memory::RecordsInMemory;
 pub use settings::{AuditFailure, Settings};
 pub use stored::{StoredDecision, StoredError, replay};
 pub use subject::{ExportPage, export_page};

@@ -124,6 +124,14 @@ kinds! {
     RetentionPurge = "retention.purge",
     /// The keys that wrap the keys of people were replaced.
     KeyEpoch = "key.epoch",
+    /// A tenant, or what it consists of, was changed.
+    TenantChange = "tenant.change",
+    /// Somebody agreed to something, or took it back.
+    ConsentChange = "consent.change",
+    /// A community changed what it says about its knowledge.
+    ProtocolChange = "protocol.change",
+    /// Something waits for a person, or a person decided it.
+    ReviewChange = "review.change",
 }
 
 impl fmt::Display for Kind {
