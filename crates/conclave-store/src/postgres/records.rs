@@ -18,6 +18,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const COLUMNS: &str =
     "kind, tenant, id, version, state, owner, rank, due_ms, changed_ms, subject, data";
 
+const INSERT: &str =
+    "INSERT INTO record (kind, tenant, id, version, state, owner, rank, due_ms, changed_ms,
+     subject, data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING";
+
 /// The records' table.
 pub(crate) struct PgRecords(Session);
 
@@ -109,14 +113,21 @@ fn put_all(conn: &Conn, changes: &[(RecordRow, Option<Note>)]) -> Result<bool, L
 /// A record of version 1 is new; another takes the place of the version before.
 fn put_one(conn: &Conn, row: &RecordRow) -> Result<bool, LinkError> {
     let sql = if row.version == 1 {
-        "INSERT INTO record (kind, tenant, id, version, state, owner, rank, due_ms, changed_ms,
-         subject, data) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         ON CONFLICT DO NOTHING"
+        INSERT
     } else {
         "UPDATE record SET version = $4, state = $5, owner = $6, rank = $7, due_ms = $8,
          changed_ms = $9, subject = $10, data = $11
          WHERE kind = $1 AND tenant = $2 AND id = $3 AND version = $4 - 1"
     };
+    write(conn, sql, row)
+}
+
+/// Enters a record of any version, within a transaction.
+pub(super) fn insert_record(conn: &Conn, row: &RecordRow) -> Result<(), LinkError> {
+    write(conn, INSERT, row).map(|_| ())
+}
+
+fn write(conn: &Conn, sql: &str, row: &RecordRow) -> Result<bool, LinkError> {
     let values: [Param<'_>; 11] = [
         (&row.kind, Type::TEXT),
         (&row.tenant, Type::TEXT),

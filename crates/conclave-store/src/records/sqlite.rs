@@ -28,6 +28,24 @@ impl SqliteRecords {
         Ok(Self { conn: open_writer(&path, OPS)?, path })
     }
 
+    /// Hands over every record as it stands, to be moved elsewhere.
+    ///
+    /// # Errors
+    /// When the database refuses, or a record is not taken.
+    pub(crate) fn each(
+        &self,
+        take: &mut dyn FnMut(&RecordRow) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let failed = StoreError::database(&self.path);
+        let sql = format!("SELECT {COLUMNS} FROM record");
+        let mut rows = self.conn.prepare(&sql).map_err(&failed)?;
+        let mut rows = rows.query([]).map_err(&failed)?;
+        while let Some(row) = rows.next().map_err(&failed)? {
+            take(&record_row(row).map_err(&failed)?)?;
+        }
+        Ok(())
+    }
+
     fn put_all(&mut self, changes: &[(RecordRow, Option<Note>)]) -> rusqlite::Result<bool> {
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for (row, note) in changes {

@@ -1,9 +1,11 @@
 //! Governed records: versions, order, entries, sealing, forgetting.
 
 use crate::place::Place;
+use crate::support::*;
 use conclave_core::{SessionId, TenantId, UserId};
 use conclave_engine::{Record, RecordChange, RecordKey, RecordKind, RecordQuery, RecordsError};
 use conclave_ledger::{Kind, Value};
+use conclave_store::move_to_postgres;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -186,4 +188,28 @@ async fn what_a_record_says_of_a_person_goes_with_their_key(place: &Place) {
     assert_eq!(left.len(), 1, "only what is nobody's");
     let back = records.put(vec![change(Record { version: 1, ..hers })]).await;
     assert!(matches!(back, Err(RecordsError::Invalid(_))), "{back:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_move_with_the_ledger() {
+    let mut place = Place::postgres();
+    let url = place.url.take().unwrap();
+    let store = place.open();
+    let (tenant, user) = (TenantId::new("acme").unwrap(), UserId::new("maria").unwrap());
+    let session = SessionId::new("s").unwrap();
+    let named = store.subjects().name(&tenant, Some(&user), &session).await.unwrap();
+    let hers = Record { subject: named.subject, ..record(key("acme", "hers"), 0) };
+    store.records().put(vec![change(hers)]).await.unwrap();
+    for version in 0..4 {
+        store.records().put(vec![change(record(key("acme", "ours"), version))]).await.unwrap();
+    }
+    append(&store, 1).await;
+    drop(store);
+    let entropy = CountingEntropy::from(5_000_000);
+    move_to_postgres(&place.dir(0), &url, &entropy, &mut |_, _| {}).unwrap();
+    place.url = Some(url);
+    let moved = place.open();
+    let there = moved.records().list(everything()).await.unwrap();
+    let versions: Vec<_> = there.iter().map(|it| (it.key.id.as_str(), it.version)).collect();
+    assert_eq!(versions, [("hers", 1), ("ours", 4)], "her words open with the key that moved too");
 }
