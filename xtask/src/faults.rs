@@ -2,6 +2,7 @@
 //! test run has time for.
 
 use crate::process::{self, cargo, say};
+use crate::setup;
 use std::time::Instant;
 
 /// How much of it.
@@ -13,6 +14,9 @@ pub struct Args {
     /// Histories of simulated disks that lose power.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     seeds: u32,
+    /// For how many seconds PostgreSQL is stopped under load.
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    outage: u32,
     /// Which random kills; the same number gives the same ones.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -36,6 +40,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             .env_remove("CONCLAVE_BIN")
             .env("CONCLAVE_FAULT_KILLS", args.kills.to_string())
             .env("CONCLAVE_FAULT_SEED", args.seed.to_string()),
+    )?;
+    let replicas = ["test", "-p", "conclave", "--test", "replicas", "--", "--nocapture"];
+    setup::postgres()?;
+    process::run(
+        "replicas on one database, killed, and the database stopped under them",
+        cargo()
+            .args(replicas)
+            .env_remove("CONCLAVE_BIN")
+            .env("CONCLAVE_FAULT_KILLS", args.kills.to_string())
+            .env("CONCLAVE_FAULT_OUTAGE", args.outage.to_string()),
     )?;
     let (kills, seeds, seconds) = (args.kills, args.seeds, started.elapsed().as_secs());
     say(&format!("{kills} random kills and {seeds} lost powers: nothing was lost, in {seconds} s"));

@@ -1,8 +1,8 @@
 //! Several gateways on one PostgreSQL, as a client sees them: killed under load, with the database
 //! stopped under them and away at their start.
 //!
-//! Needs PostgreSQL; `cargo xtask test` installs it. `CONCLAVE_KILLS` sets how often a replica is
-//! killed.
+//! Needs PostgreSQL; `cargo xtask test` installs it. `CONCLAVE_FAULT_KILLS` sets how often a
+//! replica is killed, `CONCLAVE_FAULT_OUTAGE` for how many seconds the database is away.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -107,9 +107,14 @@ async fn all_decisions(house: &House) -> BTreeMap<String, usize> {
     }
 }
 
+/// A number of the environment.
+fn set_by(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|number| number.parse().ok()).unwrap_or(default)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_of_replicas_under_load_lose_nothing_and_double_nothing() {
-    let kills = std::env::var("CONCLAVE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
+    let kills = set_by("CONCLAVE_FAULT_KILLS", 30);
     let (mock, (_cluster, url)) = (mock().await, cluster());
     let config = config(&mock.base_url(), &url);
     let root = tempfile::tempdir().unwrap();
@@ -180,6 +185,51 @@ async fn healthy(house: &House, wanted: &str) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("never {wanted}: {}", house.get("/health").await.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_stopped_under_load_costs_no_reply() {
+    let seconds = set_by("CONCLAVE_FAULT_OUTAGE", 3);
+    let (mock, (cluster, url)) = (mock().await, cluster());
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), &config(&mock.base_url(), &url));
+    let doors: Doors = Arc::new(Mutex::new(vec![Some(house.addr); REPLICAS]));
+    let stop = Arc::new(AtomicBool::new(false));
+    let answered = Arc::new(AtomicUsize::new(0));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|at| {
+            let (doors, stop, key) = (Arc::clone(&doors), Arc::clone(&stop), house.key.clone());
+            tokio::spawn(client(at, doors, key, stop, Arc::clone(&answered)))
+        })
+        .collect();
+    healthy(&house, "ok").await;
+    cluster.stop_at_once().unwrap();
+    let before = answered.load(Ordering::Relaxed);
+    healthy(&house, "degraded").await;
+    tokio::time::sleep(Duration::from_secs(seconds as u64)).await;
+    let during = answered.load(Ordering::Relaxed) - before;
+    assert!(during > 10 * seconds, "{during} replies in {seconds} s without a database");
+    assert_eq!(house.get("/readyz").await.status, 200, "it answers, so it is ready");
+    let health = house.get("/health").await.json();
+    assert!(health.to_string().contains("store_down"), "an alert says why: {health}");
+    cluster.start_again().unwrap();
+    healthy(&house, "ok").await;
+    stop.store(true, Ordering::Relaxed);
+    let mut received = Vec::new();
+    for client in clients {
+        received.extend(client.await.unwrap());
+    }
+    let recorded = all_decisions(&house).await;
+    for id in &received {
+        assert_eq!(recorded.get(id), Some(&1), "{id} of {}", received.len());
+    }
+    let data = house.data.clone();
+    assert!(house.stop());
+    let (code, report) = verify_database(&url, &data);
+    assert_eq!(code, Some(0), "{report}");
+    for kind in ["store.down", "store.up"] {
+        assert_eq!(report["kinds"][kind], 1, "{report}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
