@@ -200,7 +200,8 @@ impl Backing {
             tracing::warn!(%error, "the API keys are those of the last contact");
         }
         let words: Arc<dyn WordTables> = Arc::new(PgWords::later(connector.clone()));
-        let keys = PgVault::later(connector.clone(), dir, source.waiting.clone());
+        let waiting = source.waiting.clone();
+        let keys = PgVault::later(connector.clone(), dir, waiting, Some(identity.replica));
         let vault = open_vault(options, &pepper, Box::new(keys), (false, &words))?;
         let retention = Arc::clone(&source.retention);
         let (read, changes) =

@@ -145,6 +145,16 @@ impl Store {
         self.forgetter.rotate(root_key)
     }
 
+    /// The replicas that share the keys of people and still have the root key from before they were
+    /// last replaced. Until each of them has been started once, or its `root.key` destroyed, a copy
+    /// made before goes together with that. Blocks.
+    ///
+    /// # Errors
+    /// When the database cannot be asked.
+    pub fn replicas_behind(&self) -> Result<Vec<[u8; 8]>, StoreError> {
+        self.forgetter.vault.book().tables().behind()
+    }
+
     /// Replaces them if somebody was erased long enough ago. Blocks; says whether.
     ///
     /// # Errors

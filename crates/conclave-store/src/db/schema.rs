@@ -103,7 +103,8 @@ pub(crate) const TILES_SINCE: i64 = 3;
 pub(crate) const FORGETS_SINCE: i64 = 4;
 
 /// The keys of people. Every key in it is wrapped, and a person is found by a keyed hash.
-pub(crate) const KEYS: &[&str] = &["
+pub(crate) const KEYS: &[&str] = &[
+    "
 CREATE TABLE vault (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     lookup BLOB NOT NULL,
@@ -134,7 +135,12 @@ CREATE TABLE erasure (
     requested_ms INTEGER NOT NULL,
     erased_ms INTEGER
 ) STRICT, WITHOUT ROWID;
-"];
+",
+    // Beside a shared database: how often its keys had been replaced when this copy was made.
+    "
+ALTER TABLE vault ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+",
+];
 
 /// The operational database: what is not part of the log and may change.
 pub(crate) const OPS: &[&str] = &[

@@ -62,20 +62,17 @@ impl Forgetter {
         if !erased_ms.is_some_and(due) {
             return Ok(false);
         }
-        if self.words.is_shared() {
-            tracing::warn!(
-                "somebody was erased: the keys that wrap others cannot be replaced while they are \
-                 shared through PostgreSQL, so copies made before stay readable with the root key"
-            );
-            return Ok(false);
-        }
         if self.vault.book().is_external() {
             tracing::warn!(
                 "somebody was erased and the root key is kept elsewhere: replace it with \
                  `conclave keys rotate-epoch --new-root-key`, or copies made before stay readable"
             );
         }
-        self.rotate(None).map(|_| true)
+        match self.rotate(None) {
+            // Another replica was faster.
+            Err(StoreError::Replaced) => Ok(false),
+            rotated => rotated.map(|_| true),
+        }
     }
 
     /// Replaces every key that wraps others now; says how many keys of people were wrapped anew.

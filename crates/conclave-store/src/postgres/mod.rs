@@ -6,6 +6,7 @@
 mod archive;
 mod batch;
 mod books;
+mod epoch;
 mod import;
 mod inspect;
 mod lease;

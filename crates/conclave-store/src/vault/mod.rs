@@ -17,7 +17,7 @@ mod wrap;
 
 pub(crate) use book::{Book, Intent, KeyId, Owner};
 pub use root::RootKey;
-pub(crate) use rotate::Rotation;
+pub(crate) use rotate::{Rotation, TenantChange};
 pub(crate) use sqlite::SqliteKeys;
 pub(crate) use tables::{By, KeyTables, NewStoredKey, StoredKey};
 pub(crate) use wrap::Secret;
@@ -240,7 +240,7 @@ impl Vault {
 
     /// Hands over what waited for a database that was away, and lets go of whom others forgot.
     pub(crate) fn look_after(&self) -> Result<(), StoreError> {
-        let gone = self.book().tables().news()?;
+        let gone = self.book().news()?;
         let fresh: Vec<_> = gone.into_iter().filter(|id| self.is_alive(*id)).collect();
         if !fresh.is_empty() {
             self.bury(&fresh);
