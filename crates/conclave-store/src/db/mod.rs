@@ -12,6 +12,7 @@ mod log;
 mod schema;
 mod snapshot;
 mod sqlite_log;
+mod stored;
 mod tiles;
 mod words;
 
@@ -20,6 +21,7 @@ pub(crate) use forgotten::claims;
 pub(crate) use log::{Hole, LogState, rederive, states};
 pub(crate) use schema::{FORGETS_SINCE, KEYS, LEDGER, OPS, TILES_SINCE};
 pub(crate) use snapshot::{SqliteSnapshots, published};
+pub(crate) use stored::SqliteStored;
 pub(crate) use sqlite_log::{SqliteLog, SqliteSource};
 pub(crate) use tiles::SqlTiles;
 pub(crate) use words::SqliteWords;

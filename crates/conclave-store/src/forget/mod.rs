@@ -39,6 +39,17 @@ pub(crate) struct Forgetter {
     pub(crate) entropy: Arc<dyn Entropy>,
     /// One thing is forgotten at a time.
     pub(crate) turn: Mutex<()>,
+    /// How far this replica has let go of idle keys.
+    pub(crate) idle: Mutex<LetGo>,
+}
+
+/// How far a replica has let go of keys that are about to be deleted.
+#[derive(Default)]
+pub(crate) struct LetGo {
+    /// Up to this number it has, and has said so.
+    seen: i64,
+    /// Up to this number it has; it says so when the spool is drained this far.
+    pending: Option<(i64, u64)>,
 }
 
 impl Forgetter {

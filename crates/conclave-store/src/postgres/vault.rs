@@ -8,6 +8,7 @@
 //! where a request to forget it stands.
 
 use super::epoch::{self, key_id, stored};
+use super::idle;
 use super::link::{Conn, Connector, LinkError, Param};
 use super::session::Session;
 use crate::error::StoreError;
@@ -158,14 +159,23 @@ fn find(conn: &Conn, by: By, generation: i64) -> Result<Option<StoredKey>, LinkE
         By::Lookup(hash) => ("lookup", hash.as_slice()),
     };
     let sql = format!(
-        "SELECT v.generation, k.id IS NOT NULL, k.id, k.tenant, k.epoch, k.wrapped
+        "SELECT v.generation, k.id IS NOT NULL, k.id, k.tenant, k.epoch, k.wrapped,
+                EXISTS (SELECT 1 FROM idle_key i WHERE i.id = k.id)
          FROM vault v LEFT JOIN LATERAL (
              SELECT * FROM subject_key WHERE {column} = $1 ORDER BY created_ms, id LIMIT 1) k
          ON true"
     );
     let Some(row) = conn.row(&sql, &[(&value, Type::BYTEA)])? else { return Ok(None) };
     epoch::same(&row, generation)?;
-    if row.try_get(1)? { stored(&row, 2).map(Some) } else { Ok(None) }
+    if !row.try_get::<_, bool>(1)? {
+        return Ok(None);
+    }
+    if row.try_get(6)? {
+        // Read again behind it: it may have been deleted before the mark was taken away.
+        idle::unmark(conn, key_id(&row, 2)?)?;
+        return find(conn, by, generation);
+    }
+    stored(&row, 2).map(Some)
 }
 
 fn ids(conn: &Conn, sql: &str, values: &[Param<'_>]) -> Result<Vec<KeyId>, LinkError> {
@@ -278,7 +288,7 @@ impl KeyTables for PgVault {
     }
 
     fn behind(&mut self) -> Result<Vec<[u8; 8]>, StoreError> {
-        self.with(epoch::behind)
+        self.session.with(epoch::behind)
     }
 
     fn begin(&mut self, wrapped: &[u8], legacy: bool) -> Result<(), StoreError> {
@@ -491,6 +501,7 @@ impl KeyTables for PgVault {
     ) -> Result<u64, StoreError> {
         let conn = self.connector.connect(ROTATION_PATIENCE);
         let conn = conn.map_err(|error| self.connector.named(&error))?;
+        self.waiting.note_away(false);
         self.waiting.hand_over(&conn)?;
         let (lookup, generation) = (next.wrapped_lookup(), self.waiting.generation());
         let now = (generation, lookup.as_slice(), now_ms);
@@ -500,6 +511,15 @@ impl KeyTables for PgVault {
         self.shared = Some((lookup, generation + 1, legacy));
         self.go_over(next, old)?;
         Ok(rewrapped)
+    }
+
+    fn idle_since(&mut self, seen: i64) -> Result<(Vec<KeyId>, i64), StoreError> {
+        self.with(|conn| idle::since(conn, seen))
+    }
+
+    fn acknowledge_idle(&mut self, seen: i64) -> Result<(), StoreError> {
+        let Some(replica) = self.replica else { return Ok(()) };
+        self.with(|conn| idle::acknowledge(conn, replica, seen))
     }
 
     fn news(&mut self) -> Result<Vec<KeyId>, StoreError> {

@@ -248,6 +248,18 @@ impl Vault {
         Ok(())
     }
 
+    /// Lets go of keys that were marked as idle since a number; returns the number of the last. The
+    /// database is held meanwhile, so that nobody who is looking for one of them puts it back after it
+    /// was let go.
+    pub(crate) fn let_go_of_idle(&self, seen: i64) -> Result<i64, StoreError> {
+        let mut book = self.book();
+        let (idle, last) = book.tables().idle_since(seen)?;
+        for id in idle {
+            self.let_go(id);
+        }
+        Ok(last)
+    }
+
     /// The pseudonym of a person, if there is one. Blocks.
     pub(crate) fn find_person(
         &self,

@@ -97,6 +97,14 @@ pub(crate) trait KeyTables: Send {
     fn behind(&mut self) -> Result<Vec<[u8; 8]>, StoreError> {
         Ok(Vec::new())
     }
+    /// The keys that were marked as idle since a number, to be let go of, and the number of the last.
+    fn idle_since(&mut self, seen: i64) -> Result<(Vec<KeyId>, i64), StoreError> {
+        Ok((Vec::new(), seen))
+    }
+    /// Notes that this replica has let go of them and handed over what it sealed with them.
+    fn acknowledge_idle(&mut self, _seen: i64) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// Hands over what waited for the database, and says whom others have forgotten lately.
     fn news(&mut self) -> Result<Vec<KeyId>, StoreError> {
         Ok(Vec::new())

@@ -11,3 +11,5 @@ mod faults;
 mod forgetting;
 mod place;
 mod promises;
+mod rotation;
+mod upkeep;

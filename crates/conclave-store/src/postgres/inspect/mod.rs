@@ -7,6 +7,8 @@
 mod bodies;
 mod walk;
 
+pub(super) use bodies::Bodies;
+
 use super::link::{Conn, Connector, LinkError};
 use super::schema;
 use super::url::DatabaseUrl;

@@ -12,3 +12,13 @@ CREATE TABLE root_holder (
     replica bytea PRIMARY KEY,
     generation bigint NOT NULL
 );
+
+-- Keys of people of whom nothing is left to open. One is deleted when every replica has let go of it
+-- and said so, and nobody has asked for it since.
+CREATE TABLE idle_key (
+    id bytea PRIMARY KEY,
+    n bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    tenant bigint NOT NULL,
+    marked_ms bigint NOT NULL
+);
+ALTER TABLE replica_lease ADD COLUMN idle_seen bigint NOT NULL DEFAULT 0;
