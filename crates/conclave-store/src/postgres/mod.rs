@@ -20,6 +20,7 @@ mod snapshot;
 mod stored;
 mod tls;
 mod url;
+mod usage;
 mod vault;
 mod words;
 
