@@ -112,7 +112,7 @@ pub(crate) fn rederive(conn: &mut Connection) -> rusqlite::Result<u64> {
 
 /// Fills what a log from before these columns lacks. Until when words are kept stays as it was noted.
 pub(crate) fn ensure_derived(conn: &mut Connection) -> rusqlite::Result<()> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM response_audit_log)
+    let sql = "SELECT EXISTS (SELECT 1 FROM log_entry)
                AND NOT EXISTS (SELECT 1 FROM ai_usage_events)";
     if !conn.query_row(sql, [], |row| row.get::<_, bool>(0))? {
         return Ok(());
