@@ -24,6 +24,9 @@ pub struct Decision {
     pub action: Action,
     /// The model asked for.
     pub model: String,
+    /// Who runs it.
+    #[serde(skip)]
+    pub provider: Arc<str>,
     /// How strictly it was treated.
     pub scrutiny: Scrutiny,
     /// The bars in force.

@@ -346,6 +346,7 @@ impl Engine {
             action: action_of(outcome, &examined, &choices),
             directive: self.directive_of(&examined, &choices),
             model: turn.model.clone(),
+            provider: Arc::clone(&offered.provider),
             scrutiny: examined.scrutiny,
             bars: self.settings.bars(examined.scrutiny),
             guards: vec!["interpretation", "panel"],

@@ -11,7 +11,8 @@ use crate::memory;
 use crate::ports::{AppendError, Pseudonyms};
 use crate::settings::AuditFailure;
 use crate::turn::Turn;
-use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun, Sensitivity};
+use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun, Role, Sensitivity};
+use conclave_detect::Course;
 use conclave_ledger::{Body, Draft, Kind, Value};
 use serde::Serialize;
 use serde_json::json;
@@ -140,6 +141,8 @@ fn public_part(decision: &Decision) -> Value {
         ("crisis", Value::Bool(input.is_crisis())),
         ("scrutiny", Value::from(decision.scrutiny.as_str())),
         ("model", Value::from(decision.model.as_str())),
+        ("provider", Value::from(&*decision.provider)),
+        ("exchange", uint(exchange(decision))),
         ("latency_ms", Value::Uint(millis(decision.latency))),
         ("cost", Value::Uint(decision.cost.0)),
         ("tokens_in", Value::Uint(decision.usage.input_tokens)),
@@ -155,6 +158,7 @@ fn public_part(decision: &Decision) -> Value {
     ];
     if let Some(course) = &decision.remembered.course {
         pairs.push(("drift", Value::from(course.state().as_str())));
+        pairs.extend(drift_alerts(course).map(|alerts| ("drift_alerts", alerts)));
     }
     if let Some(score) = decision.safety_score_e4() {
         pairs.push(("score", uint(score)));
@@ -163,6 +167,28 @@ fn public_part(decision: &Decision) -> Value {
         pairs.push(("directive", uint(directive.0)));
     }
     Value::map(pairs)
+}
+
+/// How often the person has spoken in this conversation.
+fn exchange(decision: &Decision) -> u64 {
+    decision.conversation.iter().filter(|message| message.role == Role::User).count() as u64
+}
+
+/// `[pattern, state, hundredths, recommended action]` each, without what they rest on: that is words.
+fn drift_alerts(course: &Course) -> Option<Value> {
+    let alerts: Vec<_> = course
+        .alerts()
+        .iter()
+        .map(|alert| {
+            Value::Array(vec![
+                Value::from(alert.pattern.as_str()),
+                Value::from(alert.state.as_str()),
+                uint(alert.confidence.hundredths()),
+                Value::from(alert.recommended_action.as_str()),
+            ])
+        })
+        .collect();
+    (!alerts.is_empty()).then_some(Value::Array(alerts))
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -16,7 +16,7 @@ mod armed {
     pub const VARIABLE: &str = "CONCLAVE_DIE_AT";
 
     /// Every place there is.
-    pub const PLACES: [&str; 18] = [
+    pub const PLACES: [&str; 24] = [
         "turn.accepted",
         "turn.answered",
         "turn.decided",
@@ -35,6 +35,12 @@ mod armed {
         "drain.before_commit",
         "drain.committed",
         "drain.before_remove",
+        "checkpoint.signed",
+        "checkpoint.kept",
+        "erase.forgotten",
+        "erase.entered",
+        "keys.prepared",
+        "keys.replaced",
     ];
 
     struct Order {

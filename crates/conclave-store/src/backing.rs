@@ -4,7 +4,7 @@
 //! anything is written, and a directory that belongs to the other is refused with a sentence.
 
 use crate::archive::{ReadSide, SqliteArchive};
-use crate::db::{LogState, SqliteLog, SqliteSnapshots, SqliteSource, SqliteWords, open_reader};
+use crate::db::{LogState, SqliteLog, SqliteSnapshots, SqliteSource, SqliteStored, SqliteWords, open_reader};
 use crate::drain::{LogDatabase, LogSource, Mark};
 use crate::error::StoreError;
 use crate::forget::{Retention, WordTables};
@@ -13,11 +13,12 @@ use crate::options::StoreOptions;
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::{
     Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgRecords,
-    PgSnapshots, PgSource, PgVault, PgWords, Session, WaitingKeys, has_change, is_bound,
+    PgSnapshots, PgSource, PgStored, PgVault, PgWords, Session, WaitingKeys, has_change, is_bound,
 };
 use crate::publish::KeyFile;
 use crate::records::{RecordTables, SqliteRecords};
 use crate::replica::Identity;
+use crate::scrub::StoredLog;
 use crate::snapshot::Snapshots;
 use crate::spool::{Intake, Progress};
 use crate::vault::{Adoption, KeyTables, SqliteKeys, Vault};
@@ -37,6 +38,9 @@ pub(crate) type ChangeLookup = Box<dyn Fn([u8; 16]) -> Result<bool, String> + Se
 /// Makes the read side once the spool runs.
 pub(crate) type MakeArchive =
     Box<dyn FnOnce(Arc<Intake>, Arc<Progress>, Arc<Vault>, Reading) -> Arc<dyn ReadSide>>;
+
+/// Makes what reads the stored log again.
+pub(crate) type MakeStored = Box<dyn Fn() -> Box<dyn StoredLog> + Send + Sync>;
 
 /// How many readers there are, and how long one waits.
 type Reading = (usize, Duration);
@@ -67,8 +71,8 @@ pub(crate) struct Backing {
     pub(crate) vault: Arc<Vault>,
     pub(crate) words: Arc<dyn WordTables>,
     pub(crate) retention: Arc<Retention>,
-    /// The log's file, where it is one that can be read again from time to time.
-    pub(crate) file: Option<PathBuf>,
+    /// Makes what reads the log again from time to time.
+    pub(crate) stored: MakeStored,
 }
 
 impl Backing {
@@ -109,7 +113,10 @@ impl Backing {
         let (archive, changes) = (database.clone(), database.clone());
         Ok(Self {
             identity,
-            file: Some(database.clone()),
+            stored: {
+                let database = database.clone();
+                Box::new(move || Box::new(SqliteStored(database.clone())))
+            },
             source: Box::new(SqliteSource(database, Arc::clone(&retention))),
             mark: mark_of(&log.state, identity),
             mark_path: None,
@@ -203,9 +210,10 @@ impl Backing {
             tracing::warn!(%error, "the API keys are those of the last contact");
         }
         let words: Arc<dyn WordTables> = Arc::new(PgWords::later(connector.clone()));
-        let keys = PgVault::later(connector.clone(), dir, source.waiting.clone());
+        let waiting = source.waiting.clone();
+        let keys = PgVault::later(connector.clone(), dir, waiting, Some(identity.replica));
         let vault = open_vault(options, &pepper, Box::new(keys), (false, &words))?;
-        let retention = Arc::clone(&source.retention);
+        let (retention, scrubbed) = (Arc::clone(&source.retention), connector.clone());
         let (read, changes) =
             (connector.clone(), Mutex::new(Session::new(connector.clone(), LOOKUP_PATIENCE)));
         Ok(Self {
@@ -234,7 +242,7 @@ impl Backing {
             vault: Arc::new(vault),
             words,
             retention,
-            file: None,
+            stored: Box::new(move || Box::new(PgStored::later(scrubbed.clone()))),
         })
     }
 }

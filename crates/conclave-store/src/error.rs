@@ -111,6 +111,9 @@ pub enum StoreError {
     /// A key that cannot be made or found.
     #[error("{0}")]
     Key(String),
+    /// Another replica replaced the keys that wrap others at the same moment.
+    #[error("another replica has just replaced the keys that wrap those of people")]
+    Replaced,
     /// The database has not taken everything yet.
     #[error("not everything is in the database yet: {0}")]
     Unsettled(String),

@@ -7,13 +7,38 @@
 //! **Invariant:** what was found stays said until a walk through the whole log finds nothing. A body
 //! that is missing altogether is left to `ledger verify`, which knows whether it may be.
 
-use crate::db::open_reader;
-use crate::options::SEGMENT_BYTES_MAX;
+use crate::error::StoreError;
 use crate::spool::Progress;
-use conclave_ledger::{CompactRange, Leaf, StoredBody, leaf_hash};
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::path::PathBuf;
+use conclave_ledger::{
+    CompactRange, Hash, Leaf, StoredBody, TILE_WIDTH, TileEdge, TileId, encode_hashes, leaf_hash,
+};
 use std::sync::Arc;
+
+/// One entry as it is stored. What has another type than it should, or a size that is not possible,
+/// is not there.
+pub(crate) struct StoredRow<'a> {
+    pub(crate) seq: u64,
+    pub(crate) leaf: Option<&'a [u8]>,
+    pub(crate) hash: Option<&'a [u8]>,
+    /// No body at all, one that cannot be read, or its bytes.
+    pub(crate) body: Option<Option<&'a [u8]>>,
+}
+
+/// Takes an entry; says whether to go on.
+pub(crate) type TakeStored<'a> = dyn FnMut(StoredRow<'_>) -> bool + 'a;
+
+/// A log that is read again, whichever database holds it. An error that says damage is damage; any
+/// other means that it cannot be read now.
+pub(crate) trait StoredLog: Send {
+    /// How many entries it has.
+    fn size(&mut self) -> Result<u64, StoreError>;
+    /// The entries of a range, in order, as many as are taken.
+    fn read(&mut self, at: u64, end: u64, take: &mut TakeStored<'_>) -> Result<(), StoreError>;
+    /// The root that was stored with the batch that ended at a size.
+    fn root_at(&mut self, size: u64) -> Result<Option<Vec<u8>>, StoreError>;
+    /// The hashes of a full tile.
+    fn tile(&mut self, id: TileId) -> Result<Option<Vec<u8>>, StoreError>;
+}
 
 /// How many of the last entries are read every hour.
 const RECENT_ENTRIES: u64 = 10_000;
@@ -31,20 +56,20 @@ struct Walk {
     at: u64,
     end: u64,
     /// The tree so far; only a walk from the beginning has one.
-    tree: Option<CompactRange>,
+    tree: Option<(CompactRange, TileEdge)>,
 }
 
 /// Walks through the log, a step at a time.
 pub(crate) struct Scrub {
-    database: PathBuf,
+    log: Box<dyn StoredLog>,
     progress: Arc<Progress>,
     steps: u64,
     walk: Option<Walk>,
 }
 
 impl Scrub {
-    pub(crate) fn new(database: PathBuf, progress: Arc<Progress>) -> Self {
-        Self { database, progress, steps: 0, walk: None }
+    pub(crate) fn new(log: Box<dyn StoredLog>, progress: Arc<Progress>) -> Self {
+        Self { log, progress, steps: 0, walk: None }
     }
 
     /// What a second is worth: begins a walk when one is due, or goes on with the one that has
@@ -52,12 +77,12 @@ impl Scrub {
     ///
     /// # Errors
     /// When the database cannot be read now.
-    pub(crate) fn step(&mut self) -> rusqlite::Result<()> {
+    pub(crate) fn step(&mut self) -> Result<(), StoreError> {
         self.steps += 1;
         let due = |(every, first): (u64, u64)| self.steps % every == first;
         let (whole, recent) = (due(WHOLE_STEPS), due(RECENT_STEPS));
         if whole || (recent && self.walk.is_none()) {
-            self.walk = Some(begin(&open_reader(&self.database)?, whole)?);
+            self.walk = Some(begin(&mut *self.log, whole)?);
         }
         self.go_on().map(|_| ())
     }
@@ -66,17 +91,20 @@ impl Scrub {
     ///
     /// # Errors
     /// When the database cannot be read now.
-    pub(crate) fn walk_now(&mut self, whole: bool) -> rusqlite::Result<Option<String>> {
-        self.walk = Some(begin(&open_reader(&self.database)?, whole)?);
+    pub(crate) fn walk_now(&mut self, whole: bool) -> Result<Option<String>, StoreError> {
+        self.walk = Some(begin(&mut *self.log, whole)?);
         while self.go_on()? {}
         Ok(self.progress.damage())
     }
 
     /// Goes on with a walk, if there is one; says whether it goes on after that.
-    fn go_on(&mut self) -> rusqlite::Result<bool> {
+    fn go_on(&mut self) -> Result<bool, StoreError> {
         let Some(mut walk) = self.walk.take() else { return Ok(false) };
-        let conn = open_reader(&self.database)?;
-        if let Some(problem) = walk.step(&conn)? {
+        let found = match walk.step(&mut *self.log) {
+            Err(StoreError::Damaged { message, .. }) => Some(format!("entry {}: {message}", walk.at)),
+            found => found?,
+        };
+        if let Some(problem) = found {
             tracing::error!(problem, "the stored log is damaged");
             self.progress.set_damage(Some(problem));
             return Ok(false);
@@ -92,73 +120,71 @@ impl Scrub {
     }
 }
 
-fn begin(conn: &Connection, whole: bool) -> rusqlite::Result<Walk> {
-    let size = conn.query_row("SELECT size FROM log_head", [], |row| row.get::<_, i64>(0));
-    let end = size.optional()?.map_or(0, i64::cast_unsigned);
+fn begin(log: &mut dyn StoredLog, whole: bool) -> Result<Walk, StoreError> {
+    let end = log.size()?;
     let at = if whole { 0 } else { end.saturating_sub(RECENT_ENTRIES) };
-    Ok(Walk { at, end, tree: (at == 0).then(CompactRange::new) })
+    Ok(Walk { at, end, tree: (at == 0).then(Default::default) })
 }
 
 impl Walk {
     /// Reads on; a sentence says what is wrong with which entry.
-    fn step(&mut self, conn: &Connection) -> rusqlite::Result<Option<String>> {
-        let sql = "SELECT e.seq,
-                          CASE WHEN typeof(e.leaf) = 'blob' AND length(e.leaf) <= ?3 THEN e.leaf END,
-                          CASE WHEN typeof(e.leaf_hash) = 'blob' THEN e.leaf_hash END,
-                          CASE WHEN typeof(b.body) = 'blob' AND length(b.body) <= ?3 THEN b.body END,
-                          b.seq
-                   FROM log_entry e LEFT JOIN log_body b ON b.seq = e.seq
-                   WHERE e.seq >= ?1 AND e.seq < ?2 ORDER BY e.seq";
+    fn step(&mut self, log: &mut dyn StoredLog) -> Result<Option<String>, StoreError> {
         let end = self.end.min(self.at + STEP_ENTRIES);
-        let mut statement = conn.prepare(sql)?;
-        let bounds = [self.at, end, SEGMENT_BYTES_MAX].map(u64::cast_signed);
-        let mut rows = statement.query(params![bounds[0], bounds[1], bounds[2]])?;
-        let mut bytes = 0;
-        while let Some(row) = rows.next()? {
-            match check(row, self.at) {
+        let (mut bytes, mut problem, mut full) = (0, None, Vec::new());
+        log.read(self.at, end, &mut |row| {
+            match check(&row, self.at) {
                 Ok((hash, length)) => {
                     bytes += length;
-                    self.tree.iter_mut().for_each(|tree| tree.append(hash));
+                    self.grow(hash, &mut full);
+                    self.at += 1;
                 }
-                Err(problem) => return Ok(Some(format!("entry {}: {problem}", self.at))),
+                Err(what) => problem = Some(format!("entry {}: {what}", self.at)),
             }
-            self.at += 1;
-            if bytes >= STEP_BYTES {
-                return Ok(None);
+            problem.is_none() && bytes < STEP_BYTES
+        })?;
+        if problem.is_some() {
+            return Ok(problem);
+        }
+        for (id, hashes) in full {
+            if log.tile(id)?.as_deref() != Some(&hashes) {
+                let width = TILE_WIDTH.saturating_pow(u32::from(id.level) + 1);
+                let first = id.index.saturating_mul(width);
+                return Ok(Some(format!("entry {first}: the tile {} is another", id.path())));
             }
         }
-        if self.at < end {
+        if self.at < end && bytes < STEP_BYTES {
             return Ok(Some(format!("entry {}: it is missing", self.at)));
         }
-        if self.at == self.end { self.check_root(conn) } else { Ok(None) }
+        if self.at == self.end { self.check_root(log) } else { Ok(None) }
     }
 
-    fn check_root(&self, conn: &Connection) -> rusqlite::Result<Option<String>> {
-        let Some(tree) = self.tree.as_ref().filter(|_| self.end > 0) else { return Ok(None) };
-        let sql = "SELECT root FROM log_batch WHERE size = ?1";
-        let stored = conn.query_row(sql, [self.end.cast_signed()], |row| row.get::<_, Vec<u8>>(0));
-        let same = stored.optional()?.is_some_and(|root| root == tree.root());
+    fn grow(&mut self, hash: Hash, full: &mut Vec<(TileId, Vec<u8>)>) {
+        if let Some((tree, edge)) = &mut self.tree {
+            tree.append(hash);
+            edge.append(hash, |id, hashes| full.push((id, encode_hashes(hashes))));
+        }
+    }
+
+    fn check_root(&self, log: &mut dyn StoredLog) -> Result<Option<String>, StoreError> {
+        let Some((tree, _)) = self.tree.as_ref().filter(|_| self.end > 0) else { return Ok(None) };
+        let same = log.root_at(self.end)?.is_some_and(|root| root == tree.root());
         Ok((!same).then(|| format!("the tree of the first {} entries has another root", self.end)))
     }
 }
 
 /// Checks one row; returns the hash of its leaf and how many bytes it has.
-fn check(row: &Row<'_>, at: u64) -> Result<([u8; 32], usize), String> {
-    let text = |error: rusqlite::Error| error.to_string();
-    let blob = |column| row.get_ref(column).map(|value| value.as_blob().ok()).map_err(text);
-    if row.get::<_, i64>(0).map_err(text)?.cast_unsigned() != at {
+fn check(row: &StoredRow<'_>, at: u64) -> Result<(Hash, usize), String> {
+    if row.seq != at {
         return Err("it is missing".to_owned());
     }
-    let leaf = blob(1)?.ok_or("its leaf cannot be read")?;
+    let leaf = row.leaf.ok_or("its leaf cannot be read")?;
     let hash = leaf_hash(leaf);
-    if blob(2)? != Some(hash.as_slice()) {
+    if row.hash != Some(hash.as_slice()) {
         return Err("its leaf does not have the stored hash".to_owned());
     }
     let decoded = Leaf::decode(leaf).map_err(|error| error.to_string())?;
-    let Some(body) = blob(3)? else {
-        let stored = row.get::<_, Option<i64>>(4).map_err(text)?.is_some();
-        return if stored { Err("its body cannot be read".into()) } else { Ok((hash, leaf.len())) };
-    };
+    let Some(body) = row.body else { return Ok((hash, leaf.len())) };
+    let body = body.ok_or("its body cannot be read")?;
     let checked = StoredBody::decode(body).and_then(|body| body.check(&decoded.commitments));
     checked.map_err(|error| error.to_string())?;
     Ok((hash, leaf.len() + body.len()))

@@ -4,7 +4,7 @@
 //! closed: what is appended then is refused, what was appended before can still be read.
 
 use crate::archive::ReadSide;
-use crate::backing::{Backing, ChangeLookup};
+use crate::backing::{Backing, ChangeLookup, MakeStored};
 use crate::drain::{Drainer, DrainerParts, LogDatabase, LogSource, Mark};
 use crate::durable::make_dir;
 use crate::error::StoreError;
@@ -68,8 +68,8 @@ pub struct Store {
     dir: PathBuf,
     identity: Identity,
     is_new: bool,
-    /// The log's file, where it is one.
-    file: Option<PathBuf>,
+    /// Makes what reads the stored log again.
+    stored: MakeStored,
     running: Mutex<Running>,
 }
 
@@ -145,6 +145,16 @@ impl Store {
     /// When the keys cannot be read or written.
     pub fn rotate_keys(&self, root_key: Option<RootKey>) -> Result<u64, StoreError> {
         self.forgetter.rotate(root_key)
+    }
+
+    /// The replicas that share the keys of people and still have the root key from before they were
+    /// last replaced. Until each of them has been started once, or its `root.key` destroyed, a copy
+    /// made before goes together with that. Blocks.
+    ///
+    /// # Errors
+    /// When the database cannot be asked.
+    pub fn replicas_behind(&self) -> Result<Vec<[u8; 8]>, StoreError> {
+        self.forgetter.vault.book().tables().behind()
     }
 
     /// Replaces them if somebody was erased long enough ago. Blocks; says whether.
@@ -310,12 +320,8 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn scrub(&self, whole: bool) -> Result<Option<String>, StoreError> {
-        let Some(database) = &self.file else {
-            let message = "a log in PostgreSQL is read again by `conclave ledger verify`";
-            return Err(StoreError::Key(message.to_owned()));
-        };
-        let mut scrub = Scrub::new(database.clone(), Arc::clone(&self.ledger.progress));
-        scrub.walk_now(whole).map_err(StoreError::database(database))
+        let mut scrub = Scrub::new((self.stored)(), Arc::clone(&self.ledger.progress));
+        scrub.walk_now(whole)
     }
 
     /// Waits until everything appended so far is in the database. Blocks.
@@ -336,7 +342,8 @@ impl Store {
         join("keeper", running.keeper.take());
         self.desk.stop();
         join("publisher", running.publisher.take());
-        if running.writer.is_some() && self.settle(SHUTDOWN_PATIENCE).is_err() {
+        let is_drained = running.writer.is_none() || self.settle(SHUTDOWN_PATIENCE).is_ok();
+        if !is_drained {
             tracing::warn!("not everything could be drained; the rest stays in the spool");
         }
         self.ledger.intake.close();
@@ -355,7 +362,8 @@ impl Store {
         if let Some(Err(error)) = first.is_some().then(|| self.ring.write_uses()) {
             tracing::warn!(%error, "the last uses of keys could not be written");
         }
-        if first.is_some() {
+        // Who still has entries to hand over is waited for by who deletes keys.
+        if first.is_some() && is_drained {
             self.keeper.lease(Heart::stop);
         }
     }
@@ -439,7 +447,7 @@ impl Store {
             keeper: Arc::new(Keeper::new(backing.heart)),
             identity,
             is_new,
-            file: backing.file,
+            stored: backing.stored,
             running: Mutex::new(running),
         };
         store.look_after()?;
@@ -450,8 +458,7 @@ impl Store {
     fn look_after(&self) -> Result<(), StoreError> {
         let (keeper, ring) = (Arc::clone(&self.keeper), Arc::clone(&self.ring));
         let (notes, forgetter) = (Arc::clone(&self.notes), Arc::clone(&self.forgetter));
-        let scrub = self.file.clone();
-        let scrub = scrub.map(|file| Scrub::new(file, Arc::clone(&self.ledger.progress)));
+        let scrub = Scrub::new((self.stored)(), Arc::clone(&self.ledger.progress));
         let thread = spawn("keeper", move || keeper.run(&ring, &notes, &forgetter, scrub))?;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.keeper = Some(thread);
@@ -580,6 +587,7 @@ impl Core {
             clock: Arc::clone(&options.clock),
             entropy: Arc::clone(&options.entropy),
             turn: Mutex::default(),
+            idle: Mutex::default(),
         });
         Ok(Self { writer, drainer, ledger, forgetter, stamps: shared.stamps })
     }
@@ -682,7 +690,7 @@ impl Keeper {
         !*pause.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn run(&self, ring: &BookRing, notes: &Notes, forgetter: &Forgetter, mut scrub: Option<Scrub>) {
+    fn run(&self, ring: &BookRing, notes: &Notes, forgetter: &Forgetter, mut scrub: Scrub) {
         let (mut ticks, mut more) = (0_u32, false);
         loop {
             if let Err(error) = notes.pump() {
@@ -691,7 +699,7 @@ impl Keeper {
             if !self.wait() {
                 return;
             }
-            if let Some(Err(error)) = scrub.as_mut().map(Scrub::step) {
+            if let Err(error) = scrub.step() {
                 tracing::warn!(%error, "the stored log could not be read again");
             }
             ticks = ticks.wrapping_add(1);
@@ -700,6 +708,9 @@ impl Keeper {
             }
             if let Err(error) = forgetter.vault.look_after() {
                 tracing::warn!(%error, "the keys of people could not be looked after");
+            }
+            if let Err(error) = forgetter.let_go_of_idle() {
+                tracing::warn!(%error, "keys that are not needed any more have to wait");
             }
             if more || ticks % FORGET_TICKS == 1 {
                 more = look_after_forgetting(forgetter);

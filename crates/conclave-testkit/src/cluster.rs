@@ -38,7 +38,6 @@ impl Cluster {
     /// # Errors
     /// When PostgreSQL is not installed or does not start; the sentence says what to do.
     pub fn start() -> Result<Self, NoCluster> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         let programs = programs().ok_or_else(|| {
             NoCluster(
                 "these tests need PostgreSQL: run `cargo xtask test`, which installs it, or \
@@ -46,16 +45,47 @@ impl Cluster {
                     .to_owned(),
             )
         })?;
+        let cluster = Self::empty(programs)?;
+        let data = cluster.data();
+        let options = ["-A", "trust", "-U", "conclave", "-E", "UTF8", "--locale=C", "--no-sync"];
+        cluster.run("initdb", &[&options[..], &["-D", &data]].concat())?;
+        cluster.start_again()?;
+        Ok(cluster)
+    }
+
+    /// Copies everything it has on disk, write-ahead log included, as it is at a loss of power, and
+    /// starts both.
+    ///
+    /// # Errors
+    /// When it cannot be stopped, copied or started.
+    pub fn copy(&self) -> Result<Self, NoCluster> {
+        let copy = Self::empty(self.programs.clone())?;
+        copy.databases.store(self.databases.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.stop_at_once()?;
+        let copied = Command::new("cp").arg("-a").args([self.data(), copy.data()]).status();
+        let copied = copied.map_err(|error| NoCluster(format!("cp: {error}")))?;
+        if !copied.success() {
+            return Err(NoCluster("the files of the server could not be copied".to_owned()));
+        }
+        self.start_again()?;
+        copy.start_again()?;
+        Ok(copy)
+    }
+
+    /// Where everything it keeps is.
+    #[must_use]
+    pub fn files(&self) -> PathBuf {
+        self.root.join("data")
+    }
+
+    fn empty(programs: PathBuf) -> Result<Self, NoCluster> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("conclave-pg-{}-{n}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(&root).map_err(|error| NoCluster(error.to_string()))?;
         let cluster = Self { root, programs, databases: AtomicU32::new(0) };
         cluster.hand_over()?;
-        let data = cluster.data();
-        let options = ["-A", "trust", "-U", "conclave", "-E", "UTF8", "--locale=C", "--no-sync"];
-        cluster.run("initdb", &[&options[..], &["-D", &data]].concat())?;
-        cluster.start_again()?;
         Ok(cluster)
     }
 

@@ -59,6 +59,8 @@ macro_rules! places {
     /// So that a new place cannot be forgotten here.
     const KILLED_AT: &[&str] = &[
         $($($place),+),+, "spool.before_create", "spool.created", "drain.before_remove",
+        "checkpoint.signed", "checkpoint.kept", "erase.forgotten", "erase.entered",
+        "keys.prepared", "keys.replaced",
     ];
     };
 }
@@ -83,6 +85,93 @@ async fn killed_while_making_or_removing_a_segment() {
         ("drain.before_remove", 1),
     ] {
         die_at(place, nth).await;
+    }
+}
+
+/// C-12: a size never gets two notes, and what was signed before is still begun with.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_signing_a_checkpoint() {
+    for (place, nth) in [("checkpoint.signed", 1), ("checkpoint.kept", 1), ("checkpoint.kept", 2)] {
+        die_at(place, nth).await;
+    }
+}
+
+const ANA: &str = "ana@mail.example";
+const BEN: &str = "ben@mail.example";
+
+/// An installation with something that two people said, stopped.
+async fn two_people(dir: &std::path::Path, config: &str) {
+    let program = Command::new(env!("CARGO_BIN_EXE_conclave"));
+    let house = House::try_start(program, dir, config).unwrap();
+    for who in [ANA, BEN] {
+        let body = serde_json::json!({
+            "model": "builtin", "user": who,
+            "messages": [{"role": "user", "content": format!("unmistakable words of {who}")}],
+        });
+        let reply = house.post("/v1/chat/completions", &body).await;
+        assert_eq!(reply.status, 200, "{}", reply.body);
+    }
+    assert!(house.stop());
+}
+
+/// Runs a command on an installation, which may die at a place; says how it ended and what it said.
+fn run_in(dir: &std::path::Path, args: &[&str], die_at: Option<&str>) -> (Option<i32>, String) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_conclave"));
+    program.args(args).env_remove("RUST_LOG");
+    program.arg("--data").arg(dir.join("data")).arg("--config").arg(dir.join("conclave.toml"));
+    if let Some(place) = die_at {
+        program.env(conclave_failpoint::VARIABLE, format!("{place}:1"));
+    }
+    let output = program.output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+fn verified(dir: &std::path::Path, database: Option<&str>) -> serde_json::Value {
+    let data = dir.join("data");
+    let args = ["--json", "ledger", "verify", "--data", data.to_str().unwrap()];
+    let database = database.map(|url| ["--database", url]);
+    let args = [&args[..], database.as_ref().map_or(&[], |args| &args[..])].concat();
+    let output = conclave(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// C-13, on SQLite and on PostgreSQL: each resumes or rolls back, and nobody else notices.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_forgetting_or_replacing_keys() {
+    let cluster = conclave_testkit::Cluster::start().unwrap();
+    for on_postgres in [false, true] {
+        for place in ["erase.forgotten", "erase.entered", "keys.prepared", "keys.replaced"] {
+            let dir = tempfile::tempdir().unwrap();
+            let url = on_postgres.then(|| cluster.fresh().unwrap());
+            let storage = url.as_ref().map(|url| format!("[storage]\ndatabase = \"{url}\"\n"));
+            let config = format!("{CONFIG}{}", storage.unwrap_or_default());
+            two_people(dir.path(), &config).await;
+            let erasing = place.starts_with("erase");
+            let args: &[&str] = if erasing {
+                &["subject", "erase", ANA, "--yes"]
+            } else {
+                &["keys", "rotate-epoch"]
+            };
+            let (code, said) = run_in(dir.path(), args, Some(place));
+            assert_eq!(code, None, "{place}: it never came there: {said}");
+            verified(dir.path(), url.as_deref());
+            let (code, said) = run_in(dir.path(), &["subject", "export", BEN], None);
+            assert_eq!(code, Some(0), "{place}: {said}");
+            assert!(said.contains("unmistakable words of ben"), "{place}: {said}");
+            let (code, said) = run_in(dir.path(), &["subject", "export", ANA], None);
+            assert_eq!(code == Some(1), erasing, "{place}: {said}");
+            if !erasing {
+                let (code, said) = run_in(dir.path(), &["keys", "rotate-epoch"], None);
+                assert_eq!(code, Some(0), "{place}: {said}");
+            }
+            let (code, said) = run_in(dir.path(), &["subject", "export", BEN], None);
+            assert_eq!(code, Some(0), "{place}: {said}");
+            let report = verified(dir.path(), url.as_deref());
+            let left = if erasing { 1 } else { 2 };
+            assert_eq!(report["opened"], left, "{place}: {report}");
+        }
     }
 }
 

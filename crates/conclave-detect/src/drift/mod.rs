@@ -84,6 +84,18 @@ pub enum DriftAction {
     Escalate,
 }
 
+impl DriftAction {
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GentleCheckIn => "gentle_check_in",
+            Self::ResourceOffer => "resource_offer",
+            Self::Escalate => "escalate",
+        }
+    }
+}
+
 /// One message that an alert rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {

@@ -3,6 +3,7 @@
 //! **Invariant:** a leaf that lacks a key still gives a row: the log is the truth, and it may have
 //! been written by another version.
 
+use super::judgement::Judgement;
 use conclave_ledger::{Leaf, Value};
 
 /// The part of a row that the decision gives.
@@ -22,6 +23,7 @@ pub(crate) struct DecisionColumns {
     pub(crate) model: String,
     pub(crate) latency_ms: i64,
     pub(crate) cost_microusd: i64,
+    pub(crate) judged: Judgement,
 }
 
 /// The part of a row that the delivery gives.
@@ -64,6 +66,7 @@ impl DecisionColumns {
             model: text(public, "model"),
             latency_ms: number(public, "latency_ms").unwrap_or(0),
             cost_microusd: number(public, "cost").unwrap_or(0),
+            judged: Judgement::of(leaf),
         })
     }
 }

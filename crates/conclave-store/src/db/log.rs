@@ -5,7 +5,9 @@
 
 use super::columns::{DecisionColumns, DeliveryColumns, column};
 use super::forgotten::forget_words;
+use super::judgement::Judgement;
 use super::tiles::{self, TileWriter};
+use super::usage::{self, UsageColumns};
 use crate::forget::Retention;
 use crate::replica::Identity;
 use conclave_ledger::{
@@ -84,7 +86,7 @@ pub(crate) fn rederive(conn: &mut Connection) -> rusqlite::Result<u64> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     tx.execute_batch(
         "DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation;
-         DELETE FROM log_forgotten",
+         DELETE FROM log_forgotten; DELETE FROM ai_usage_events",
     )?;
     let mut entries = 0;
     {
@@ -106,6 +108,39 @@ pub(crate) fn rederive(conn: &mut Connection) -> rusqlite::Result<u64> {
     }
     tx.commit()?;
     Ok(entries)
+}
+
+/// Fills what a log from before these columns lacks. Until when words are kept stays as it was noted.
+pub(crate) fn ensure_derived(conn: &mut Connection) -> rusqlite::Result<()> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM log_entry)
+               AND NOT EXISTS (SELECT 1 FROM ai_usage_events)";
+    if !conn.query_row(sql, [], |row| row.get::<_, bool>(0))? {
+        return Ok(());
+    }
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    {
+        let mut rows = tx.prepare("SELECT seq, leaf FROM log_entry ORDER BY seq")?;
+        let mut rows = rows.query([])?;
+        let sql = "UPDATE response_audit_log SET verifying_agents = ?2, consensus_result = ?3,
+                   drift_alerts = ?4, exchange_count = ?5, policy = ?6, directives = ?7
+                   WHERE seq = ?1";
+        let mut update = tx.prepare(sql)?;
+        while let Some(row) = rows.next()? {
+            let seq: i64 = row.get(0)?;
+            let leaf = Leaf::decode(row.get_ref(1)?.as_blob().unwrap_or_default());
+            let Ok(leaf) = leaf else { continue };
+            if let Some(event) = UsageColumns::of(&leaf) {
+                usage::insert(&tx, seq, &event)?;
+            }
+            if leaf.draft.kind == Kind::Decision {
+                let j = Judgement::of(&leaf);
+                let (votes, result) = (j.verifying_agents, j.consensus_result);
+                let (drift, count) = (j.drift_alerts, j.exchange_count);
+                update.execute(params![seq, votes, result, drift, count, j.policy, j.directives])?;
+            }
+        }
+    }
+    tx.commit()
 }
 
 /// Numbers that were passed over without a statement.
@@ -197,6 +232,9 @@ impl<'tx> Inserter<'tx> {
 
     fn derive(&mut self, seq: i64, leaf: &Leaf) -> rusqlite::Result<()> {
         self.state.ts_ms = self.state.ts_ms.max(leaf.ts_ms);
+        if let Some(event) = UsageColumns::of(leaf) {
+            usage::insert(self.conn, seq, &event)?;
+        }
         match leaf.draft.kind {
             Kind::Decision => {
                 if let Some(decision) = DecisionColumns::of(leaf) {
@@ -259,7 +297,8 @@ impl<'tx> Inserter<'tx> {
 
     fn write_decisions(&mut self) -> rusqlite::Result<()> {
         let sql = "INSERT INTO response_audit_log VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-                   ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, 0, ?20) ON CONFLICT DO NOTHING";
+                   ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, 0, ?20, ?21, ?22, ?23, ?24, ?25, ?26)
+                   ON CONFLICT DO NOTHING";
         let mut insert = self.conn.prepare_cached(sql)?;
         for AuditRow { seq, decision: d, delivery } in self.decisions.drain(..) {
             let (delivery_seq, delivery) = delivery.unzip();
@@ -289,6 +328,12 @@ impl<'tx> Inserter<'tx> {
                 delivered_bytes,
                 status,
                 kept_until,
+                d.judged.verifying_agents,
+                d.judged.consensus_result,
+                d.judged.drift_alerts,
+                d.judged.exchange_count,
+                d.judged.policy,
+                d.judged.directives,
             ])?;
         }
         Ok(())

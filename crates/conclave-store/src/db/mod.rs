@@ -8,20 +8,26 @@
 
 mod columns;
 mod forgotten;
+mod judgement;
 mod log;
 mod schema;
 mod snapshot;
 mod sqlite_log;
+mod stored;
 mod tiles;
+mod usage;
 mod words;
 
 pub(crate) use columns::{DecisionColumns, DeliveryColumns};
 pub(crate) use forgotten::claims;
+pub(crate) use judgement::Judgement;
 pub(crate) use log::{Hole, LogState, rederive, states};
-pub(crate) use schema::{FORGETS_SINCE, KEYS, LEDGER, OPS, TILES_SINCE};
+pub(crate) use schema::{FORGETS_SINCE, KEYS, LEDGER, OPS, TILES_SINCE, USAGE_SINCE};
 pub(crate) use snapshot::{SqliteSnapshots, published};
 pub(crate) use sqlite_log::{SqliteLog, SqliteSource};
+pub(crate) use stored::SqliteStored;
 pub(crate) use tiles::SqlTiles;
+pub(crate) use usage::{UsageColumns, is_derived as usage_is_derived};
 pub(crate) use words::SqliteWords;
 
 use crate::durable::private;

@@ -95,15 +95,54 @@ CREATE TABLE log_forgotten (
 ALTER TABLE response_audit_log ADD COLUMN anonymized INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE response_audit_log ADD COLUMN data_retention_until INTEGER;
 ",
+    // A log that is older than this step gets these rows when it is opened, see `log::ensure_derived`.
+    "
+ALTER TABLE response_audit_log ADD COLUMN verifying_agents TEXT;
+ALTER TABLE response_audit_log ADD COLUMN consensus_result TEXT;
+ALTER TABLE response_audit_log ADD COLUMN drift_alerts TEXT;
+ALTER TABLE response_audit_log ADD COLUMN exchange_count INTEGER;
+ALTER TABLE response_audit_log ADD COLUMN policy BLOB;
+ALTER TABLE response_audit_log ADD COLUMN directives BLOB;
+CREATE INDEX audit_escalated ON response_audit_log (seq) WHERE action = 'escalate';
+CREATE TABLE ai_usage_events (
+    seq INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    tenant INTEGER NOT NULL,
+    subject BLOB,
+    agent_name TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    time_to_first_token_ms INTEGER,
+    cost_microusd INTEGER NOT NULL,
+    safety_status TEXT NOT NULL,
+    consent_verified INTEGER,
+    eval_score_e2 INTEGER,
+    success INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    error_code TEXT,
+    governance_flags TEXT NOT NULL,
+    request_id BLOB,
+    parent_request_id BLOB,
+    created_ms INTEGER NOT NULL,
+    requests INTEGER NOT NULL
+) STRICT;
+CREATE INDEX usage_by_tenant ON ai_usage_events (tenant, created_ms);
+",
 ];
 
 /// The first schema with tiles and checkpoints.
 pub(crate) const TILES_SINCE: i64 = 3;
 /// The first schema that knows what was forgotten.
 pub(crate) const FORGETS_SINCE: i64 = 4;
+/// The first schema with the rows of what was used and how it was judged.
+pub(crate) const USAGE_SINCE: i64 = 5;
 
 /// The keys of people. Every key in it is wrapped, and a person is found by a keyed hash.
-pub(crate) const KEYS: &[&str] = &["
+pub(crate) const KEYS: &[&str] = &[
+    "
 CREATE TABLE vault (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     lookup BLOB NOT NULL,
@@ -134,7 +173,12 @@ CREATE TABLE erasure (
     requested_ms INTEGER NOT NULL,
     erased_ms INTEGER
 ) STRICT, WITHOUT ROWID;
-"];
+",
+    // Beside a shared database: how often its keys had been replaced when this copy was made.
+    "
+ALTER TABLE vault ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+",
+];
 
 /// The operational database: what is not part of the log and may change.
 pub(crate) const OPS: &[&str] = &[

@@ -1,6 +1,6 @@
 //! The log in SQLite, as the drainer sees it.
 
-use super::log::{Inserter, LogState, load_state, open_deliveries};
+use super::log::{Inserter, LogState, ensure_derived, load_state, open_deliveries};
 use super::{LEDGER, open_writer, tiles};
 use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
 use crate::error::StoreError;
@@ -26,6 +26,7 @@ impl SqliteLog {
     pub(crate) fn open(path: &Path, retention: Arc<Retention>) -> Result<Self, StoreError> {
         let mut conn = open_writer(path, LEDGER)?;
         tiles::ensure(&mut conn).map_err(StoreError::database(path))?;
+        ensure_derived(&mut conn).map_err(StoreError::database(path))?;
         let state = load_state(&conn).map_err(StoreError::database(path))?;
         let advice = "; run `conclave ledger verify` and restore it from a backup";
         let state = state.map_err(|what| StoreError::damaged(path, what + advice))?;

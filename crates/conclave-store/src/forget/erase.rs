@@ -9,6 +9,7 @@ use crate::spool::LivingKeys;
 use crate::vault::{Intent, KeyId, Owner};
 use conclave_core::{SessionId, TenantId, UserId};
 use conclave_engine::{ErasureReceipt, Pseudonyms, Subjects, SubjectsError};
+use conclave_failpoint as failpoint;
 use conclave_ledger::{Draft, Erasure, Kind, Leaf, Value, tenant_number};
 use futures_util::future::{BoxFuture, FutureExt};
 use std::sync::{Arc, PoisonError};
@@ -71,6 +72,7 @@ impl Forgetter {
                 return Err(error);
             }
         }
+        failpoint::reach("erase.forgotten");
         // Somebody may have read the key between the two.
         self.vault.bury(&[subject]);
         self.finish(intent).map(Some)
@@ -91,6 +93,7 @@ impl Forgetter {
         }
         let lost = || StoreError::Unsettled("the entry of an erasure is not in the log".to_owned());
         let (leaf, leaf_hash) = self.words.entry_of(request)?.ok_or_else(lost)?;
+        failpoint::reach("erase.entered");
         self.words.scrub()?;
         self.vault.book().tables().settle(request, leaf.ts_ms)?;
         Ok(receipt(&leaf, leaf_hash, subject, sessions))

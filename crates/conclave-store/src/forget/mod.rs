@@ -39,6 +39,17 @@ pub(crate) struct Forgetter {
     pub(crate) entropy: Arc<dyn Entropy>,
     /// One thing is forgotten at a time.
     pub(crate) turn: Mutex<()>,
+    /// How far this replica has let go of idle keys.
+    pub(crate) idle: Mutex<LetGo>,
+}
+
+/// How far a replica has let go of keys that are about to be deleted.
+#[derive(Default)]
+pub(crate) struct LetGo {
+    /// Up to this number it has, and has said so.
+    seen: i64,
+    /// Up to this number it has; it says so when the spool is drained this far.
+    pending: Option<(i64, u64)>,
 }
 
 impl Forgetter {
@@ -62,20 +73,17 @@ impl Forgetter {
         if !erased_ms.is_some_and(due) {
             return Ok(false);
         }
-        if self.words.is_shared() {
-            tracing::warn!(
-                "somebody was erased: the keys that wrap others cannot be replaced while they are \
-                 shared through PostgreSQL, so copies made before stay readable with the root key"
-            );
-            return Ok(false);
-        }
         if self.vault.book().is_external() {
             tracing::warn!(
                 "somebody was erased and the root key is kept elsewhere: replace it with \
                  `conclave keys rotate-epoch --new-root-key`, or copies made before stay readable"
             );
         }
-        self.rotate(None).map(|_| true)
+        match self.rotate(None) {
+            // Another replica was faster.
+            Err(StoreError::Replaced) => Ok(false),
+            rotated => rotated.map(|_| true),
+        }
     }
 
     /// Replaces every key that wraps others now; says how many keys of people were wrapped anew.

@@ -3,15 +3,18 @@
 //! **Invariant:** words are due when their time and the days of their tenant have passed, not a
 //! millisecond earlier. Whoever is on hold is left alone.
 
-use super::{Due, Forgetter};
+use super::{Due, Forgetter, LetGo};
 use crate::error::StoreError;
 use crate::vault::KeyId;
 use conclave_core::{TenantId, UserId};
 use conclave_ledger::{Draft, Kind, Purge, tenant_number};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
+/// So long it is waited for the drainer before it is looked again a second later.
+const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
 /// How many entries one look makes for a tenant; the rest is left for the next one.
 const ENTRIES_MAX: u32 = 20;
 
@@ -139,11 +142,31 @@ impl Forgetter {
         Ok(())
     }
 
+    /// Lets go of keys that are to be deleted because nothing is left that they open, and says so when
+    /// everything that was sealed with them here is in the log.
+    pub(crate) fn let_go_of_idle(&self) -> Result<(), StoreError> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((last, pushed)) = idle.pending {
+            if self.ledger.progress.wait_drained(pushed, DRAIN_PATIENCE).is_err() {
+                return Ok(());
+            }
+            self.vault.book().tables().acknowledge_idle(last)?;
+            *idle = LetGo { seen: last, pending: None };
+        }
+        let last = self.vault.let_go_of_idle(idle.seen)?;
+        if last > idle.seen {
+            idle.pending = Some((last, self.ledger.intake.hurry()));
+        }
+        Ok(())
+    }
+
     /// Deletes the keys of people of whom nothing is left to open. Whoever is in memory may be
     /// speaking right now: they are let go, and looked at again the next time.
     fn drop_idle(&self, tenant: u64, until_ms: u64) -> Result<(), StoreError> {
         if self.words.is_shared() {
-            // Another replica may be sealing with the key at this moment.
+            let now_ms = self.clock.now_ms();
+            let deleted = self.words.drop_idle_shared(tenant, until_ms, now_ms)?;
+            self.vault.bury(&deleted);
             return Ok(());
         }
         let mut after = None;

@@ -60,6 +60,16 @@ pub(crate) trait WordTables: Send + Sync {
     fn scrub(&self) -> Result<(), StoreError>;
     /// Purges while no other replica does; 0 if another is at it.
     fn alone(&self, purge: &mut Purging<'_>) -> Result<u64, StoreError>;
+    /// Where other replicas may be using them: marks keys of people of whom nothing is left and
+    /// deletes those that were marked before; says which were deleted.
+    fn drop_idle_shared(
+        &self,
+        _tenant: u64,
+        _until_ms: u64,
+        _now_ms: u64,
+    ) -> Result<Vec<KeyId>, StoreError> {
+        Ok(Vec::new())
+    }
     /// Whether a key may still be in use where it cannot be seen from here.
     fn is_shared(&self) -> bool;
 }

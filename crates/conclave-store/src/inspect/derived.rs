@@ -4,7 +4,10 @@
 //! again, but until then the answers of the archive are wrong, so it is a finding.
 
 use super::log::StoredHead;
-use crate::db::{DecisionColumns, DeliveryColumns};
+use crate::db::{
+    DecisionColumns, DeliveryColumns, Judgement, USAGE_SINCE, UsageColumns, usage_is_derived,
+    user_version,
+};
 use crate::replica::Identity;
 use conclave_ledger::{Kind, Leaf, Rotation};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -18,12 +21,15 @@ pub(super) struct Derived<'a> {
     conn: &'a Connection,
     taken: Taken,
     decisions: u64,
+    requests: u64,
+    has_usage: bool,
     ended: bool,
 }
 
 impl<'a> Derived<'a> {
-    pub(super) const fn new(conn: &'a Connection) -> Self {
-        Self { conn, taken: Taken::new(), decisions: 0, ended: false }
+    pub(super) fn new(conn: &'a Connection) -> Self {
+        let has_usage = user_version(conn).is_ok_and(|version| version >= USAGE_SINCE);
+        Self { conn, taken: Taken::new(), decisions: 0, requests: 0, has_usage, ended: false }
     }
 
     /// Compares what was derived from an entry of the log.
@@ -33,6 +39,7 @@ impl<'a> Derived<'a> {
         }
         let identity = Identity { replica: leaf.id.replica, epoch: leaf.id.epoch };
         self.taken.insert(identity, leaf.id.n);
+        self.compare_usage(seq, leaf)?;
         let same = match leaf.draft.kind {
             Kind::Decision => self.compare_decision(seq, leaf),
             Kind::Delivery => self.compare_delivery(seq, leaf),
@@ -72,12 +79,37 @@ impl<'a> Derived<'a> {
             )),
             Err(error) => findings.push(format!("response_audit_log cannot be read: {error}")),
         }
+        findings.extend(self.surplus());
         match self.stored_numbers() {
             Ok(stored) if stored == self.taken => {}
             Ok(_) => findings.push("log_replica does not hold the numbers of the log".to_owned()),
             Err(error) => findings.push(format!("log_replica cannot be read: {error}")),
         }
         findings
+    }
+
+    fn compare_usage(&mut self, seq: u64, leaf: &Leaf) -> Result<(), String> {
+        let event = if self.has_usage { UsageColumns::of(leaf) } else { None };
+        let Some(event) = event else { return Ok(()) };
+        self.requests += 1;
+        match usage_is_derived(self.conn, seq.cast_signed(), &event) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("ai_usage_events does not say what this entry says".to_owned()),
+            Err(error) => Err(format!("ai_usage_events cannot be read: {error}")),
+        }
+    }
+
+    /// There may be fewer events than requests, where an audit id stands twice; never more.
+    fn surplus(&self) -> Option<String> {
+        let sql = "SELECT count(*) FROM ai_usage_events";
+        let rows = self.has_usage.then(|| self.conn.query_row(sql, [], |row| row.get::<_, i64>(0)));
+        match rows? {
+            Ok(rows) if rows.cast_unsigned() <= self.requests => None,
+            Ok(rows) => {
+                Some(format!("ai_usage_events has {rows} rows, the log {} requests", self.requests))
+            }
+            Err(error) => Some(format!("ai_usage_events cannot be read: {error}")),
+        }
     }
 
     fn stored_numbers(&self) -> rusqlite::Result<Taken> {
@@ -103,9 +135,18 @@ impl<'a> Derived<'a> {
         let Some(expected) = DecisionColumns::of(leaf) else { return Ok(true) };
         let sql = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
                    safety_score_e4, regeneration_attempts, crisis, scrutiny, model, latency_ms,
+                   cost_microusd, verifying_agents, consensus_result, drift_alerts,
+                   exchange_count, policy, directives FROM response_audit_log WHERE seq = ?1";
+        // A log that an earlier version wrote has no such columns until it is opened again.
+        let earlier = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
+                   safety_score_e4, regeneration_attempts, crisis, scrutiny, model, latency_ms,
                    cost_microusd FROM response_audit_log WHERE seq = ?1";
+        let sql = if self.has_usage { sql } else { earlier };
         let mut row = self.conn.prepare_cached(sql)?;
-        let stored = row.query_row([seq.cast_signed()], decision_columns).optional()?;
+        let stored = row.query_row([seq.cast_signed()], |row| {
+            decision_columns(row, (!self.has_usage).then_some(&expected.judged))
+        });
+        let stored = stored.optional()?;
         match stored {
             Some(stored) => {
                 self.decisions += 1;
@@ -145,7 +186,11 @@ fn table(leaf: &Leaf) -> &'static str {
     if leaf.draft.kind == Kind::KeyRotate { "log_rotation" } else { "response_audit_log" }
 }
 
-fn decision_columns(row: &Row<'_>) -> rusqlite::Result<DecisionColumns> {
+/// Reads a row; one without columns of how it was judged is believed in that.
+fn decision_columns(
+    row: &Row<'_>,
+    believed: Option<&Judgement>,
+) -> rusqlite::Result<DecisionColumns> {
     Ok(DecisionColumns {
         id: row.get(0)?,
         tenant: row.get(1)?,
@@ -161,5 +206,16 @@ fn decision_columns(row: &Row<'_>) -> rusqlite::Result<DecisionColumns> {
         model: row.get(11)?,
         latency_ms: row.get(12)?,
         cost_microusd: row.get(13)?,
+        judged: match believed {
+            Some(believed) => believed.clone(),
+            None => Judgement {
+                verifying_agents: row.get(14)?,
+                consensus_result: row.get(15)?,
+                drift_alerts: row.get(16)?,
+                exchange_count: row.get(17)?,
+                policy: row.get(18)?,
+                directives: row.get(19)?,
+            },
+        },
     })
 }

@@ -3,7 +3,7 @@
 //! **Invariant:** nothing here speaks to a server; what a batch comes to depends on the state it
 //! goes on from and on its entries alone.
 
-use crate::db::{DecisionColumns, DeliveryColumns, Hole, LogState, states};
+use crate::db::{DecisionColumns, DeliveryColumns, Hole, LogState, UsageColumns, states};
 use crate::replica::Identity;
 use conclave_ledger::{
     EntryId, Kind, Leaf, Rotation, TileEdge, TileId, Value, decode_hashes, encode_hashes, leaf_hash,
@@ -36,6 +36,8 @@ pub(super) struct Batch {
 #[derive(Default)]
 pub(super) struct Derivation {
     pub(super) decisions: Vec<AuditRow>,
+    /// What each request used.
+    pub(super) usage: Vec<(i64, UsageColumns)>,
     by_audit: HashMap<[u8; 16], usize>,
     /// Deliveries of decisions of earlier batches; a later one takes the place of an earlier one.
     pub(super) deliveries: BTreeMap<[u8; 16], (i64, DeliveryColumns)>,
@@ -138,6 +140,7 @@ pub(super) fn decode_edge(mut bytes: &[u8], size: u64) -> Option<TileEdge> {
 impl Derivation {
     /// Adds what follows from one entry.
     pub(super) fn add(&mut self, seq: i64, leaf: &Leaf) {
+        self.usage.extend(UsageColumns::of(leaf).map(|event| (seq, event)));
         match leaf.draft.kind {
             Kind::Decision => {
                 if let Some(decision) = DecisionColumns::of(leaf) {
@@ -183,6 +186,7 @@ impl Derivation {
     /// How many rows it comes to.
     pub(super) fn len(&self) -> usize {
         self.decisions.len()
+            + self.usage.len()
             + self.deliveries.len()
             + self.changes.len()
             + self.rotations.len()

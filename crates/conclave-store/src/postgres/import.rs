@@ -225,7 +225,7 @@ pub fn rebuild_database(url: &DatabaseUrl) -> Result<u64, StoreError> {
     let head = read_head(&conn, "FOR UPDATE").map_err(named)?;
     let head = head.map_err(|what| StoreError::damaged(&connector.shown(), what))?;
     let clear = "DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation; \
-                 DELETE FROM log_forgotten";
+                 DELETE FROM log_forgotten; DELETE FROM ai_usage_events";
     conn.run(clear).map_err(named)?;
     let (size, mut derived) = (head.range.size(), Derivation::default());
     PgSnapshot(&conn).leaves(0, size, &mut |seq, leaf| {

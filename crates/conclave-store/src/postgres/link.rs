@@ -35,6 +35,17 @@ pub(crate) enum LinkError {
     Late(Duration),
     #[error("{0}")]
     Told(String),
+    #[error("{}", StoreError::Replaced)]
+    Replaced,
+}
+
+impl From<StoreError> for LinkError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Replaced => Self::Replaced,
+            other => Self::Told(other.to_string()),
+        }
+    }
 }
 
 impl LinkError {
@@ -50,7 +61,7 @@ impl LinkError {
                 .code()
                 .is_none_or(|code| matches!(code.code().get(..2), Some("08" | "53" | "57"))),
             Self::Late(_) => true,
-            Self::Told(_) => false,
+            Self::Told(_) | Self::Replaced => false,
         }
     }
 
@@ -123,7 +134,9 @@ impl Connector {
     /// Turns an error into one that names the database.
     pub(crate) fn named(&self, error: &LinkError) -> StoreError {
         let (path, message) = (self.shown(), error.to_string());
-        if error.is_absence() {
+        if matches!(error, LinkError::Replaced) {
+            StoreError::Replaced
+        } else if error.is_absence() {
             StoreError::Unreachable { path, message }
         } else {
             StoreError::Database { path, message }

@@ -11,7 +11,7 @@ use super::lease::Lease;
 use super::link::{Conn, Connector, LinkError};
 use super::vault::WaitingKeys;
 use super::words::forget_words;
-use super::{schema, shared};
+use super::{schema, shared, usage};
 use crate::backing::make_signing_key;
 use crate::db::LogState;
 use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
@@ -237,6 +237,9 @@ pub(super) fn write_derived(
     if !derived.decisions.is_empty() {
         write_decisions(conn, derived, retention)?;
     }
+    if !derived.usage.is_empty() {
+        usage::write(conn, &derived.usage)?;
+    }
     if !derived.deliveries.is_empty() {
         write_deliveries(conn, derived)?;
     }
@@ -270,11 +273,18 @@ fn write_decisions(
         let until = retention.until(tenant.cast_unsigned(), at.cast_unsigned());
         until.map(|until| i64::try_from(until).unwrap_or(i64::MAX))
     };
-    let sql = "INSERT INTO response_audit_log SELECT * FROM unnest($1::bigint[], $2::uuid[],
+    let sql = "INSERT INTO response_audit_log
+               SELECT a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v,
+                      w::json, x::json, y::json, z, policy, directives
+               FROM unnest($1::bigint[], $2::uuid[],
                $3::bytea[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bigint[], $8::text[],
                $9::text[], $10::bigint[], $11::bigint[], $12::boolean[], $13::text[], $14::text[],
                $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
-               $20::text[], $21::boolean[], $22::bigint[]) ON CONFLICT DO NOTHING";
+               $20::text[], $21::boolean[], $22::bigint[], $23::text[], $24::text[], $25::text[],
+               $26::bigint[], $27::bytea[], $28::bytea[])
+               AS row (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z,
+                       policy, directives)
+               ON CONFLICT DO NOTHING";
     let values = [
         (&column!(|row| row.seq) as _, Type::INT8_ARRAY),
         (&column!(|row| Uuid::from_bytes(row.decision.id)) as _, Type::UUID_ARRAY),
@@ -301,6 +311,12 @@ fn write_decisions(
         ),
         (&column!(|_row| false) as _, Type::BOOL_ARRAY),
         (&column!(|row| kept_until(row)) as _, Type::INT8_ARRAY),
+        (&column!(|row| &row.decision.judged.verifying_agents[..]) as _, Type::TEXT_ARRAY),
+        (&column!(|row| &row.decision.judged.consensus_result[..]) as _, Type::TEXT_ARRAY),
+        (&column!(|row| &row.decision.judged.drift_alerts[..]) as _, Type::TEXT_ARRAY),
+        (&column!(|row| row.decision.judged.exchange_count) as _, Type::INT8_ARRAY),
+        (&column!(|row| &row.decision.judged.policy[..]) as _, Type::BYTEA_ARRAY),
+        (&column!(|row| &row.decision.judged.directives[..]) as _, Type::BYTEA_ARRAY),
     ];
     conn.execute(sql, &values).map(|_| ())
 }

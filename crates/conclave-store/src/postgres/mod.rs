@@ -6,6 +6,8 @@
 mod archive;
 mod batch;
 mod books;
+mod epoch;
+mod idle;
 mod import;
 mod inspect;
 mod lease;
@@ -16,8 +18,10 @@ mod schema;
 mod session;
 mod shared;
 mod snapshot;
+mod stored;
 mod tls;
 mod url;
+mod usage;
 mod vault;
 mod words;
 
@@ -34,5 +38,6 @@ pub(crate) use records::PgRecords;
 pub(crate) use session::Session;
 pub(crate) use shared::is_bound;
 pub(crate) use snapshot::PgSnapshots;
+pub(crate) use stored::PgStored;
 pub(crate) use vault::{PgVault, WaitingKeys};
 pub(crate) use words::PgWords;

@@ -8,6 +8,7 @@
 //! of several programs that start at once, one makes the step and the others find it made.
 
 use super::link::{Conn, LinkError};
+use super::usage;
 use crate::error::StoreError;
 use conclave_ledger::CompactRange;
 use std::time::Duration;
@@ -20,7 +21,11 @@ const STEP_PATIENCE: Duration = Duration::from_secs(300);
 
 /// The tables, step by step.
 const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001.sql"), include_str!("migrations/0004.sql")];
+    &[
+        include_str!("migrations/0001.sql"),
+        include_str!("migrations/0002.sql"),
+        include_str!("migrations/0004.sql"),
+    ];
 
 /// Brings a database up to date; also checks that it keeps what it commits.
 ///
@@ -102,6 +107,9 @@ fn step(conn: &Conn, number: i32, migration: &str) -> Result<(), LinkError> {
         let sql = "INSERT INTO log_head VALUES (1, 0, $1, $2, 0, '')";
         let values = [(&root.as_slice() as _, Type::BYTEA), (&range as _, Type::BYTEA)];
         conn.execute(sql, &values)?;
+    }
+    if number == 2 {
+        usage::fill(conn)?;
     }
     let sql = "INSERT INTO conclave_schema VALUES (1, $1)
                ON CONFLICT (id) DO UPDATE SET version = excluded.version";

@@ -7,6 +7,8 @@
 //! **Invariant:** a key that was deleted does not come back: what is handed over twice is refused
 //! where a request to forget it stands.
 
+use super::epoch::{self, key_id, stored};
+use super::idle;
 use super::link::{Conn, Connector, LinkError, Param};
 use super::session::Session;
 use crate::error::StoreError;
@@ -14,7 +16,7 @@ use crate::vault::{
     By, Intent, KeyId, KeyTables, NewStoredKey, Rotation, Secret, SqliteKeys, StoredKey,
 };
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
@@ -26,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 /// The lock under which newcomers are entered: "conclavk" as a number.
 const NEWCOMER_LOCK: i64 = 0x636f_6e63_6c61_766b;
+/// How long one statement of a rotation may take.
+const ROTATION_PATIENCE: Duration = Duration::from_secs(60);
 /// How many of the latest requests to forget are looked at every second.
 const NEWS: i64 = 1_000;
 
@@ -39,8 +43,14 @@ struct Inner {
     some: AtomicBool,
     /// When the database last did not answer.
     away_since: Mutex<Option<Instant>>,
+    /// Of which rotation what waits is; changes only while `local` is held.
+    generation: AtomicI64,
     reads_only: bool,
 }
+
+/// What the server says about the vault: the look-up, the rotation, and whether the log is older than
+/// the keys.
+type SharedVault = (Vec<u8>, i64, bool);
 
 impl WaitingKeys {
     /// Looks only, for who checks a ledger.
@@ -54,8 +64,14 @@ impl WaitingKeys {
     }
 
     fn over(local: SqliteKeys, reads_only: bool) -> Self {
+        let generation = AtomicI64::new(local.generation().ok().flatten().unwrap_or(0));
         let (local, some) = (Mutex::new(local), AtomicBool::new(true));
-        Self(Arc::new(Inner { local, some, away_since: Mutex::default(), reads_only }))
+        let away_since = Mutex::default();
+        Self(Arc::new(Inner { local, some, away_since, generation, reads_only }))
+    }
+
+    fn generation(&self) -> i64 {
+        self.0.generation.load(Ordering::Acquire)
     }
 
     fn local(&self) -> MutexGuard<'_, SqliteKeys> {
@@ -72,16 +88,16 @@ impl WaitingKeys {
         }
         loop {
             // Not held while the server is asked: whoever needs a key now must not wait for it.
-            let page = {
+            let (page, generation) = {
                 let local = self.local();
                 let page = local.page(&[])?;
                 if page.is_empty() {
                     self.0.some.store(false, Ordering::Release);
                     return Ok(());
                 }
-                page
+                (page, self.generation())
             };
-            let done = conn.change(|conn| page.iter().try_for_each(|new| insert(conn, new)));
+            let done = conn.change(|conn| epoch::take_in(conn, (&page, generation), insert));
             done.map_err(|error| conn.connector().named(&error))?;
             let ids: Vec<_> = page.iter().map(|new| new.key.id).collect();
             self.local().drop_keys(&ids)?;
@@ -94,8 +110,11 @@ impl WaitingKeys {
         if !self.0.some.load(Ordering::Acquire) {
             return Ok(());
         }
-        let page = self.local().page(&[])?;
-        let done = page.iter().try_for_each(|new| insert(conn, new));
+        let (page, generation) = {
+            let local = self.local();
+            (local.page(&[])?, self.generation())
+        };
+        let done = epoch::take_in(conn, (&page, generation), insert);
         done.map_err(|error| conn.connector().named(&error))
     }
 
@@ -132,32 +151,31 @@ pub(super) fn insert(conn: &Conn, new: &NewStoredKey) -> Result<(), LinkError> {
     conn.execute(sql, &values).map(|_| ())
 }
 
-fn stored(row: &Row) -> Result<StoredKey, LinkError> {
-    let tenant: i64 = row.try_get(1)?;
-    Ok(StoredKey {
-        id: key_id(row, 0)?,
-        tenant: tenant.cast_unsigned(),
-        epoch: row.try_get(2)?,
-        wrapped: row.try_get(3)?,
-    })
-}
-
-fn key_id(row: &Row, at: usize) -> Result<KeyId, LinkError> {
-    let bytes: &[u8] = row.try_get(at)?;
-    bytes.try_into().map_err(|_| LinkError::Told("a key has a name of another length".to_owned()))
-}
-
-/// The oldest wins where several replicas met somebody while the database was away.
-fn find(conn: &Conn, by: By) -> Result<Option<StoredKey>, LinkError> {
+/// Looks for a key of a rotation. The oldest wins where several replicas met somebody while the
+/// database was away.
+fn find(conn: &Conn, by: By, generation: i64) -> Result<Option<StoredKey>, LinkError> {
     let (column, value) = match &by {
         By::Id(id) => ("id", id.as_slice()),
         By::Lookup(hash) => ("lookup", hash.as_slice()),
     };
     let sql = format!(
-        "SELECT id, tenant, epoch, wrapped FROM subject_key WHERE {column} = $1
-         ORDER BY created_ms, id LIMIT 1"
+        "SELECT v.generation, k.id IS NOT NULL, k.id, k.tenant, k.epoch, k.wrapped,
+                EXISTS (SELECT 1 FROM idle_key i WHERE i.id = k.id)
+         FROM vault v LEFT JOIN LATERAL (
+             SELECT * FROM subject_key WHERE {column} = $1 ORDER BY created_ms, id LIMIT 1) k
+         ON true"
     );
-    conn.row(&sql, &[(&value, Type::BYTEA)])?.as_ref().map(stored).transpose()
+    let Some(row) = conn.row(&sql, &[(&value, Type::BYTEA)])? else { return Ok(None) };
+    epoch::same(&row, generation)?;
+    if !row.try_get::<_, bool>(1)? {
+        return Ok(None);
+    }
+    if row.try_get(6)? {
+        // Read again behind it: it may have been deleted before the mark was taken away.
+        idle::unmark(conn, key_id(&row, 2)?)?;
+        return find(conn, by, generation);
+    }
+    stored(&row, 2).map(Some)
 }
 
 fn ids(conn: &Conn, sql: &str, values: &[Param<'_>]) -> Result<Vec<KeyId>, LinkError> {
@@ -167,16 +185,27 @@ fn ids(conn: &Conn, sql: &str, values: &[Param<'_>]) -> Result<Vec<KeyId>, LinkE
 /// The shared tables, and what waits for them.
 pub(crate) struct PgVault {
     session: Session,
+    connector: Connector,
     shown: PathBuf,
     dir: PathBuf,
     waiting: WaitingKeys,
+    /// Who we are; absent for who only looks.
+    replica: Option<[u8; 8]>,
+    /// What the server last said about the vault.
+    shared: Option<SharedVault>,
 }
 
 impl PgVault {
     /// Connects when it is first used.
-    pub(crate) fn later(connector: Connector, dir: &Path, waiting: WaitingKeys) -> Self {
+    pub(crate) fn later(
+        connector: Connector,
+        dir: &Path,
+        waiting: WaitingKeys,
+        replica: Option<[u8; 8]>,
+    ) -> Self {
         let (shown, dir) = (connector.shown(), dir.to_owned());
-        Self { session: Session::new(connector, PATIENCE), shown, dir, waiting }
+        let session = Session::new(connector.clone(), PATIENCE);
+        Self { session, connector, shown, dir, waiting, replica, shared: None }
     }
 
     fn with<T>(
@@ -210,24 +239,56 @@ impl KeyTables for PgVault {
 
     fn lookup(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         let there = self.with(|conn| {
-            let row = conn.row("SELECT lookup, legacy FROM vault", &[])?;
-            let read = |row: Row| Ok((row.try_get::<_, Vec<u8>>(0)?, row.try_get(1)?));
+            let row = conn.row("SELECT lookup, generation, legacy FROM vault", &[])?;
+            let read = |row: Row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?));
             row.map(read).transpose()
         });
         match there {
-            Ok(Some((lookup, legacy))) => {
-                // For a start without the database.
-                if !self.waiting.0.reads_only {
-                    self.waiting.local().copy_vault(&lookup, legacy)?;
-                }
-                Ok(Some(lookup))
+            Ok(there) => {
+                self.shared = there;
+                Ok(self.shared.as_ref().map(|(lookup, ..)| lookup.clone()))
             }
-            Ok(None) => Ok(None),
             Err(error @ StoreError::Unreachable { .. }) => {
                 self.waiting.local().lookup()?.map_or(Err(error), |lookup| Ok(Some(lookup)))
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn settled(&mut self) -> Result<(Option<Vec<u8>>, bool), StoreError> {
+        let mut local = self.waiting.local();
+        Ok((local.lookup()?, !local.page(&[])?.is_empty()))
+    }
+
+    fn root_steps(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
+        match self.with(epoch::steps) {
+            Err(StoreError::Unreachable { .. }) => Ok(Vec::new()),
+            steps => steps,
+        }
+    }
+
+    fn go_over(&mut self, next: &Rotation<'_>, old: &Secret) -> Result<(), StoreError> {
+        // Without the database nothing is known but what is here already.
+        let Some((lookup, generation, legacy)) = &self.shared else { return Ok(()) };
+        let mut local = self.waiting.local();
+        if !self.waiting.0.reads_only {
+            local.go_over(next, old, (lookup, *generation, *legacy))?;
+        }
+        self.waiting.0.generation.store(*generation, Ordering::Release);
+        Ok(())
+    }
+
+    fn note_holder(&mut self) -> Result<(), StoreError> {
+        let (generation, replica) = (self.waiting.generation(), self.replica);
+        let (Some(replica), Some(_)) = (replica, &self.shared) else { return Ok(()) };
+        match self.with(|conn| epoch::note_holder(conn, replica, generation)) {
+            Err(StoreError::Unreachable { .. }) => Ok(()),
+            noted => noted,
+        }
+    }
+
+    fn behind(&mut self) -> Result<Vec<[u8; 8]>, StoreError> {
+        self.session.with(epoch::behind)
     }
 
     fn begin(&mut self, wrapped: &[u8], legacy: bool) -> Result<(), StoreError> {
@@ -242,12 +303,14 @@ impl KeyTables for PgVault {
     }
 
     fn tenant(&mut self, tenant: u64) -> Result<Option<(i64, Vec<u8>)>, StoreError> {
-        let sql = "SELECT epoch, wrapped FROM tenant_key WHERE tenant = $1";
-        let number = tenant.cast_signed();
+        let sql = "SELECT v.generation, t.epoch, t.wrapped
+                   FROM vault v LEFT JOIN tenant_key t ON t.tenant = $1";
+        let (number, generation) = (tenant.cast_signed(), self.waiting.generation());
         let there = self.with(|conn| {
-            let row = conn.row(sql, &[(&number, Type::INT8)])?;
-            let read = |row: Row| Ok((row.try_get(0)?, row.try_get::<_, Vec<u8>>(1)?));
-            row.map(read).transpose()
+            let Some(row) = conn.row(sql, &[(&number, Type::INT8)])? else { return Ok(None) };
+            epoch::same(&row, generation)?;
+            let epoch: Option<i64> = row.try_get(1)?;
+            Ok(epoch.zip(row.try_get::<_, Option<Vec<u8>>>(2)?))
         });
         match there {
             Ok(Some((epoch, wrapped))) => {
@@ -267,10 +330,15 @@ impl KeyTables for PgVault {
     fn add_tenant(&mut self, tenant: u64, epoch: i64, wrapped: &[u8]) -> Result<(), StoreError> {
         let sql = "INSERT INTO tenant_key (tenant, epoch, wrapped) VALUES ($1, $2, $3)
                    ON CONFLICT DO NOTHING";
-        let number = tenant.cast_signed();
+        let (number, generation) = (tenant.cast_signed(), self.waiting.generation());
         let values: [Param<'_>; 3] =
             [(&number, Type::INT8), (&epoch, Type::INT8), (&wrapped, Type::BYTEA)];
-        self.with(|conn| conn.execute(sql, &values)).map(|_| ())
+        self.with(|conn| {
+            conn.change(|conn| {
+                epoch::guard(conn, generation)?;
+                conn.execute(sql, &values).map(|_| ())
+            })
+        })
     }
 
     fn find(&mut self, by: By) -> Result<Option<StoredKey>, StoreError> {
@@ -280,22 +348,25 @@ impl KeyTables for PgVault {
         {
             return Ok(Some(key));
         }
-        self.with(|conn| find(conn, by))
+        let generation = self.waiting.generation();
+        self.with(|conn| find(conn, by, generation))
     }
 
     fn add(&mut self, keys: &[NewStoredKey]) -> Result<Vec<StoredKey>, StoreError> {
+        let generation = self.waiting.generation();
         let added = self.with(|conn| {
             conn.change(|conn| {
+                epoch::guard(conn, generation)?;
                 // So that two replicas do not make two keys for one person.
                 conn.query("SELECT pg_advisory_xact_lock($1)", &[(&NEWCOMER_LOCK, Type::INT8)])?;
                 let mut stored = Vec::with_capacity(keys.len());
                 for new in keys {
                     let by = new.lookup.map_or(By::Id(new.key.id), By::Lookup);
-                    let there = match find(conn, by)? {
+                    let there = match find(conn, by, generation)? {
                         Some(there) => Some(there),
                         None => {
                             insert(conn, new)?;
-                            find(conn, by)?
+                            find(conn, by, generation)?
                         }
                     };
                     let gone = || LinkError::Told("the person was erased".to_owned());
@@ -322,7 +393,7 @@ impl KeyTables for PgVault {
         let (tenant, when) = (tenant.cast_signed(), requested_ms.cast_signed());
         let waiting = self.waiting.clone();
         let gone = self.with(|conn| {
-            waiting.hand_over(conn).map_err(|error| LinkError::Told(error.to_string()))?;
+            waiting.hand_over(conn)?;
             conn.change(|conn| {
                 let sql = "DELETE FROM subject_key WHERE id = $1 AND tenant = $2";
                 let subject = subject.as_slice();
@@ -422,10 +493,33 @@ impl KeyTables for PgVault {
         })
     }
 
-    fn rotate(&mut self, _: &Rotation<'_>, _: &Secret, _: u64) -> Result<u64, StoreError> {
-        let message = "keys that several replicas share through PostgreSQL cannot be replaced yet; \
-                       nothing was changed";
-        Err(StoreError::Key(message.to_owned()))
+    fn rotate(
+        &mut self,
+        next: &Rotation<'_>,
+        old: &Secret,
+        now_ms: u64,
+    ) -> Result<u64, StoreError> {
+        let conn = self.connector.connect(ROTATION_PATIENCE);
+        let conn = conn.map_err(|error| self.connector.named(&error))?;
+        self.waiting.note_away(false);
+        self.waiting.hand_over(&conn)?;
+        let (lookup, generation) = (next.wrapped_lookup(), self.waiting.generation());
+        let now = (generation, lookup.as_slice(), now_ms);
+        let rewrapped = conn.change(|conn| epoch::replace(conn, next, old, now));
+        let rewrapped = rewrapped.map_err(|error| self.connector.named(&error))?;
+        let legacy = self.is_legacy()?;
+        self.shared = Some((lookup, generation + 1, legacy));
+        self.go_over(next, old)?;
+        Ok(rewrapped)
+    }
+
+    fn idle_since(&mut self, seen: i64) -> Result<(Vec<KeyId>, i64), StoreError> {
+        self.with(|conn| idle::since(conn, seen))
+    }
+
+    fn acknowledge_idle(&mut self, seen: i64) -> Result<(), StoreError> {
+        let Some(replica) = self.replica else { return Ok(()) };
+        self.with(|conn| idle::acknowledge(conn, replica, seen))
     }
 
     fn news(&mut self) -> Result<Vec<KeyId>, StoreError> {
@@ -433,7 +527,9 @@ impl KeyTables for PgVault {
         // More than since the last look: what was committed late has an earlier number.
         let sql = "SELECT subject FROM erasure ORDER BY n DESC LIMIT $1";
         self.with(|conn| {
-            waiting.hand_over(conn).map_err(|error| LinkError::Told(error.to_string()))?;
+            let row = conn.row("SELECT generation FROM vault", &[])?;
+            row.map_or(Ok(()), |row| epoch::same(&row, waiting.generation()))?;
+            waiting.hand_over(conn)?;
             ids(conn, sql, &[(&NEWS, Type::INT8)])
         })
     }

@@ -4,6 +4,7 @@
 //! **Invariant:** which words go depends on the log alone, so that tables made again from it come
 //! out the same.
 
+use super::idle;
 use super::link::{Conn, Connector, LinkError, Param};
 use super::log::LEAF_OF_A;
 use super::session::Session;
@@ -221,6 +222,20 @@ impl WordTables for PgWords {
         let purged = if ours.map_err(|error| named(error.into()))? { purge()? } else { 0 };
         conn.run("ROLLBACK").map_err(named)?;
         Ok(purged)
+    }
+
+    fn drop_idle_shared(
+        &self,
+        tenant: u64,
+        until_ms: u64,
+        now_ms: u64,
+    ) -> Result<Vec<KeyId>, StoreError> {
+        let tenant = tenant.cast_signed();
+        self.ask(|conn| {
+            let deleted = idle::delete(conn, tenant, now_ms)?;
+            idle::mark(conn, tenant, (until_ms, now_ms))?;
+            Ok(deleted)
+        })
     }
 
     fn is_shared(&self) -> bool {

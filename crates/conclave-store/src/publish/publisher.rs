@@ -13,6 +13,7 @@ use crate::durable;
 use crate::error::StoreError;
 use crate::snapshot::{Snapshot, Snapshots, Tiles, ask};
 use conclave_engine::Clock;
+use conclave_failpoint as failpoint;
 use conclave_ledger::{
     Checkpoint, CompactRange, ProofError, SignedNote, leaf_hash, range_of, root_at,
 };
@@ -85,7 +86,9 @@ impl Publisher {
                     let written = durable::replace(&path, new.note.as_bytes());
                     written.map_err(StoreError::file("write", &path))?;
                 }
+                failpoint::reach("checkpoint.signed");
                 let kept = self.snapshots.keep(&new)?;
+                failpoint::reach("checkpoint.kept");
                 self.range = Some(range);
                 Ok(Some(kept))
             }

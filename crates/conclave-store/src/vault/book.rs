@@ -7,12 +7,13 @@
 //! request stays until the ledger has its entry.
 
 use super::root::{RootFiles, RootKey};
-use super::rotate::Rotation;
+use super::rotate::{Rotation, follow};
 use super::sqlite::SqliteKeys;
 use super::tables::{By, KeyTables, NewStoredKey, StoredKey};
 use super::wrap::{Secret, draw, keyed, unwrap_secret, wrap};
 use crate::error::StoreError;
 use conclave_engine::Entropy;
+use conclave_failpoint as failpoint;
 use conclave_ledger::SealingKey;
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,7 +25,7 @@ const SUBJECT: &[u8] = b"conclave.subject.v1";
 pub(super) const NAME: &[u8] = b"conclave.name.v1";
 
 /// The epoch of a key that no tenant's key wraps: the root key does.
-const BY_ROOT: i64 = 0;
+pub(super) const BY_ROOT: i64 = 0;
 const FIRST_EPOCH: i64 = 1;
 /// How many tenants' keys are held in memory.
 const TENANTS_MAX: usize = 10_000;
@@ -96,7 +97,7 @@ impl Book {
         let external = given.is_some();
         let mut wrapped = tables.lookup()?;
         let root = match (&wrapped, given) {
-            (Some(wrapped), given) => right_root(&*tables, wrapped, given, &files, true)?,
+            (Some(wrapped), given) => settled_root(&mut *tables, wrapped, given, &files)?,
             (None, Some(RootKey(given))) => given,
             (None, None) if files.exist() => files.load(|_| true, true)?,
             (None, None) => files.create(&*entropy)?,
@@ -108,10 +109,64 @@ impl Book {
             // Somebody else may have begun at the same moment.
             wrapped = tables.lookup()?;
         }
-        let lookup = wrapped.and_then(|wrapped| unwrap_secret(&root, LOOKUP, &wrapped));
-        let lookup = lookup.ok_or_else(|| tables.wrong_root())?;
-        let tenants = HashMap::new();
-        Ok(Self { tables, files, external, root, lookup, tenants, entropy })
+        let wrapped = wrapped.ok_or_else(|| tables.wrong_root())?;
+        let (lookup, tenants) = (Secret::default(), HashMap::new());
+        let mut book = Self { tables, files, external, root, lookup, tenants, entropy };
+        book.go_over(&wrapped)?;
+        Ok(book)
+    }
+
+    /// Goes over to what all who share the keys use now. The root key is followed through what was
+    /// handed over since; it replaces the one in the file only when what waits here is wrapped by it.
+    fn go_over(&mut self, wrapped: &[u8]) -> Result<(), StoreError> {
+        let root = follow(self.root.clone(), &self.tables.root_steps()?, wrapped);
+        let lookup = unwrap_secret(&root, LOOKUP, wrapped);
+        let lookup = lookup.ok_or_else(|| self.tables.wrong_root())?;
+        let is_new = *root != *self.root;
+        let in_file = is_new && !self.external;
+        if in_file {
+            self.files.prepare(&root)?;
+        }
+        let next = Rotation { root: &root, lookup, entropy: Arc::clone(&self.entropy) };
+        self.tables.go_over(&next, &self.root)?;
+        self.lookup = next.lookup;
+        if in_file {
+            self.finish_files()?;
+        }
+        self.root = root;
+        self.tenants.clear();
+        // A root key that is kept elsewhere is replaced by a person; until then the old one exists.
+        if in_file || !is_new { self.tables.note_holder() } else { Ok(()) }
+    }
+
+    fn finish_files(&self) -> Result<(), StoreError> {
+        let done = self.files.finish();
+        done.map_err(StoreError::file("replace the root key beside", &self.tables.place()))
+    }
+
+    /// Does something; once more if another replica has replaced the keys meanwhile.
+    fn current<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match work(self) {
+            Err(StoreError::Replaced) => {
+                self.catch_up()?;
+                work(self)
+            }
+            done => done,
+        }
+    }
+
+    /// Goes over to the keys with which another replica has replaced ours.
+    pub(crate) fn catch_up(&mut self) -> Result<(), StoreError> {
+        let wrapped = self.tables.lookup()?.ok_or_else(|| self.tables.wrong_root())?;
+        self.go_over(&wrapped)
+    }
+
+    /// Hands over what waited for the database, and says whom others have forgotten lately.
+    pub(crate) fn news(&mut self) -> Result<Vec<KeyId>, StoreError> {
+        self.current(|book| book.tables.news())
     }
 
     /// Opens those of a data directory to look only; `None` when they are not there or do not open.
@@ -131,11 +186,18 @@ impl Book {
         }
         let files = RootFiles::of(dir);
         let wrapped = tables.lookup().ok()??;
+        let steps = tables.root_steps().ok()?;
         let external = given.is_some();
-        let root = right_root(&*tables, &wrapped, given, &files, false).ok()?;
+        let opens = |root: &Secret| {
+            let root = follow(root.clone(), &steps, &wrapped);
+            unwrap_secret(&root, LOOKUP, &wrapped).is_some()
+        };
+        let root = right_root(&*tables, opens, given, &files, false).ok()?;
+        let root = follow(root, &steps, &wrapped);
         let lookup = unwrap_secret(&root, LOOKUP, &wrapped)?;
-        let tenants = HashMap::new();
-        let entropy = Arc::new(NoEntropy);
+        let (tenants, entropy) = (HashMap::new(), Arc::new(NoEntropy));
+        let next = Rotation { root: &root, lookup: lookup.clone(), entropy: entropy.clone() };
+        tables.go_over(&next, &root).ok()?;
         Some(Self { tables, files, external, root, lookup, tenants, entropy })
     }
 
@@ -161,10 +223,18 @@ impl Book {
         wanted: &[(u64, Owner, Option<KeyId>)],
         now_ms: u64,
     ) -> Result<Vec<Arc<SealingKey>>, StoreError> {
+        self.current(|book| book.ensure_now(wanted, now_ms))
+    }
+
+    fn ensure_now(
+        &mut self,
+        wanted: &[(u64, Owner, Option<KeyId>)],
+        now_ms: u64,
+    ) -> Result<Vec<Arc<SealingKey>>, StoreError> {
         let mut found = Vec::with_capacity(wanted.len());
         let mut missing = Vec::new();
         for (tenant, owner, adopted) in wanted {
-            let key = match self.find_owner(*tenant, owner) {
+            let key = match self.find_owner_now(*tenant, owner) {
                 Err(StoreError::Unreachable { .. }) => None,
                 found => found?,
             };
@@ -227,6 +297,14 @@ impl Book {
         tenant: u64,
         owner: &Owner,
     ) -> Result<Option<Arc<SealingKey>>, StoreError> {
+        self.current(|book| book.find_owner_now(tenant, owner))
+    }
+
+    fn find_owner_now(
+        &mut self,
+        tenant: u64,
+        owner: &Owner,
+    ) -> Result<Option<Arc<SealingKey>>, StoreError> {
         let by = match (owner, self.hash_of(tenant, owner)) {
             (Owner::Pseudonym(id), _) => By::Id(*id),
             (_, Some(hash)) => By::Lookup(hash),
@@ -237,7 +315,9 @@ impl Book {
 
     /// The key with a name, whoever's it is.
     pub(crate) fn find(&mut self, id: KeyId) -> Result<Option<Arc<SealingKey>>, StoreError> {
-        self.tables.find(By::Id(id))?.map(|stored| self.open_key(stored)).transpose()
+        self.current(|book| {
+            book.tables.find(By::Id(id))?.map(|stored| book.open_key(stored)).transpose()
+        })
     }
 
     fn open_key(&mut self, stored: StoredKey) -> Result<Arc<SealingKey>, StoreError> {
@@ -306,26 +386,51 @@ impl Book {
             entropy: Arc::clone(&self.entropy),
         };
         let old = self.root.clone();
-        let rewrapped = self.tables.rotate(&next, &old, now_ms)?;
+        failpoint::reach("keys.prepared");
+        let rewrapped = match self.tables.rotate(&next, &old, now_ms) {
+            Err(StoreError::Replaced) => {
+                self.catch_up()?;
+                return Err(StoreError::Replaced);
+            }
+            done => done?,
+        };
+        failpoint::reach("keys.replaced");
         self.lookup = next.lookup;
         self.root = root;
         self.tenants.clear();
         if !self.external {
-            let (files, path) = (&self.files, self.tables.place());
-            files.finish().map_err(StoreError::file("replace the root key beside", &path))?;
+            self.finish_files()?;
         }
+        self.tables.note_holder()?;
         Ok(rewrapped)
     }
 }
 
+/// The root key that opens what is in this directory. What waits here for a shared database may be
+/// older than what is in there; only when nothing waits may the key of the latter do.
+fn settled_root(
+    tables: &mut dyn KeyTables,
+    shared: &[u8],
+    given: Option<RootKey>,
+    files: &RootFiles,
+) -> Result<Secret, StoreError> {
+    let steps = tables.root_steps()?;
+    let (here, waits) = tables.settled()?;
+    let here = here.unwrap_or_else(|| shared.to_vec());
+    let opens = |root: &Secret| {
+        let leads = || unwrap_secret(&follow(root.clone(), &steps, shared), LOOKUP, shared);
+        unwrap_secret(root, LOOKUP, &here).is_some() || (!waits && leads().is_some())
+    };
+    right_root(tables, opens, given, files, true)
+}
+
 fn right_root(
     tables: &dyn KeyTables,
-    wrapped: &[u8],
+    opens: impl Fn(&Secret) -> bool,
     given: Option<RootKey>,
     files: &RootFiles,
     mend: bool,
 ) -> Result<Secret, StoreError> {
-    let opens = |root: &Secret| unwrap_secret(root, LOOKUP, wrapped).is_some();
     match given {
         Some(RootKey(given)) if opens(&given) => Ok(given),
         Some(_) => Err(tables.wrong_root()),

@@ -17,7 +17,7 @@ mod wrap;
 
 pub(crate) use book::{Book, Intent, KeyId, Owner};
 pub use root::RootKey;
-pub(crate) use rotate::Rotation;
+pub(crate) use rotate::{Rotation, TenantChange};
 pub(crate) use sqlite::SqliteKeys;
 pub(crate) use tables::{By, KeyTables, NewStoredKey, StoredKey};
 pub(crate) use wrap::Secret;
@@ -267,12 +267,24 @@ impl Vault {
 
     /// Hands over what waited for a database that was away, and lets go of whom others forgot.
     pub(crate) fn look_after(&self) -> Result<(), StoreError> {
-        let gone = self.book().tables().news()?;
+        let gone = self.book().news()?;
         let fresh: Vec<_> = gone.into_iter().filter(|id| self.is_alive(*id)).collect();
         if !fresh.is_empty() {
             self.bury(&fresh);
         }
         Ok(())
+    }
+
+    /// Lets go of keys that were marked as idle since a number; returns the number of the last. The
+    /// database is held meanwhile, so that nobody who is looking for one of them puts it back after it
+    /// was let go.
+    pub(crate) fn let_go_of_idle(&self, seen: i64) -> Result<i64, StoreError> {
+        let mut book = self.book();
+        let (idle, last) = book.tables().idle_since(seen)?;
+        for id in idle {
+            self.let_go(id);
+        }
+        Ok(last)
     }
 
     /// The pseudonym of a person, if there is one. Blocks.

@@ -1,12 +1,13 @@
 //! The keys of people in SQLite, a file of their own in the data directory.
 
-use super::book::{Intent, KeyId};
+use super::book::{BY_ROOT, Intent, KeyId};
 use super::rotate::Rotation;
 use super::tables::{By, KeyTables, NewStoredKey, StoredKey};
 use super::wrap::Secret;
 use crate::db::{KEYS, open_reader, open_writer, truncate_wal};
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// One connection to `keys.db`.
@@ -55,44 +56,121 @@ impl SqliteKeys {
         self.ask(truncate_wal)
     }
 
-    /// Puts what another database says about vault and tenants in the place of what is here.
-    pub(crate) fn copy_vault(&mut self, lookup: &[u8], legacy: bool) -> Result<(), StoreError> {
+    /// Which rotation of a shared database the keys here belong to; `None` before the first contact.
+    pub(crate) fn generation(&self) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT generation FROM vault";
+        self.ask(|conn| conn.query_row(sql, [], |row| row.get(0)).optional())
+    }
+
+    /// Goes over to what a shared database says about its vault: what waits here is wrapped by the new
+    /// root key, and the copies of what the old one wrapped are given up, in one transaction.
+    pub(crate) fn go_over(
+        &mut self,
+        next: &Rotation<'_>,
+        old: &Secret,
+        (lookup, generation, legacy): (&[u8], i64, bool),
+    ) -> Result<(), StoreError> {
         self.change(|tx| {
-            let sql = "INSERT INTO vault (id, lookup, rotated_ms, legacy) VALUES (1, ?1, 0, ?2)
-                       ON CONFLICT (id) DO UPDATE SET lookup = ?1, legacy = ?2";
-            tx.execute(sql, params![lookup, legacy]).map(|_| ())
-        })
+            let tenants: HashMap<u64, (i64, Vec<u8>)> =
+                read_tenants(tx)?.into_iter().map(|(id, epoch, key)| (id, (epoch, key))).collect();
+            let mut after = Vec::new();
+            loop {
+                let page = read_page(tx, &after)?;
+                let Some(last) = page.last() else { break };
+                after = last.key.id.to_vec();
+                for NewStoredKey { key, name, .. } in &page {
+                    let tenant = tenants.get(&key.tenant).map(|(epoch, key)| (*epoch, &key[..]));
+                    let changed = next.waiting(old, tenant, key, name.as_deref());
+                    let changed = changed.map_err(refusal)?;
+                    let sql = "UPDATE subject_key SET epoch = ?2, wrapped = ?3, lookup = ?4
+                               WHERE id = ?1";
+                    let values = params![key.id, BY_ROOT, changed.wrapped, changed.lookup];
+                    tx.prepare_cached(sql)?.execute(values)?;
+                }
+            }
+            tx.execute("DELETE FROM tenant_key", [])?;
+            let sql = "INSERT INTO vault (id, lookup, rotated_ms, legacy, generation)
+                       VALUES (1, ?1, 0, ?2, ?3)
+                       ON CONFLICT (id) DO UPDATE SET lookup = ?1, legacy = ?2, generation = ?3";
+            tx.execute(sql, params![lookup, legacy, generation]).map(|_| ())
+        })?;
+        self.truncate()
     }
 
     /// A page of all keys with what leads to them, in order of their names.
     pub(crate) fn page(&self, after: &[u8]) -> Result<Vec<NewStoredKey>, StoreError> {
-        let sql = "SELECT id, tenant, epoch, wrapped, name, lookup, day, created_ms
-                   FROM subject_key WHERE id > ?1 ORDER BY id LIMIT 1000";
-        self.ask(|conn| {
-            let mut rows = conn.prepare_cached(sql)?;
-            let keys = rows.query_map([after], |row| {
-                Ok(NewStoredKey {
-                    key: stored(row)?,
-                    name: row.get(4)?,
-                    lookup: row.get(5)?,
-                    day: row.get(6)?,
-                    created_ms: row.get::<_, i64>(7)?.cast_unsigned(),
-                })
-            })?;
-            keys.collect()
-        })
+        self.ask(|conn| read_page(conn, after))
     }
 
     /// Every tenant's key.
     pub(crate) fn tenants(&self) -> Result<Vec<(u64, i64, Vec<u8>)>, StoreError> {
-        self.ask(|conn| {
-            let mut rows = conn.prepare("SELECT tenant, epoch, wrapped FROM tenant_key")?;
-            let tenants = rows.query_map([], |row| {
-                Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?, row.get(2)?))
-            })?;
-            tenants.collect()
-        })
+        self.ask(read_tenants)
     }
+}
+
+type TenantRow = (u64, i64, Vec<u8>);
+
+fn read_tenants(conn: &Connection) -> rusqlite::Result<Vec<TenantRow>> {
+    let mut rows = conn.prepare("SELECT tenant, epoch, wrapped FROM tenant_key")?;
+    let tenants = rows.query_map([], |row| {
+        Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?, row.get(2)?))
+    })?;
+    tenants.collect()
+}
+
+fn read_page(conn: &Connection, after: &[u8]) -> rusqlite::Result<Vec<NewStoredKey>> {
+    let sql = "SELECT id, tenant, epoch, wrapped, name, lookup, day, created_ms
+               FROM subject_key WHERE id > ?1 ORDER BY id LIMIT 1000";
+    let mut rows = conn.prepare_cached(sql)?;
+    let keys = rows.query_map([after], |row| {
+        Ok(NewStoredKey {
+            key: stored(row)?,
+            name: row.get(4)?,
+            lookup: row.get(5)?,
+            day: row.get(6)?,
+            created_ms: row.get::<_, i64>(7)?.cast_unsigned(),
+        })
+    })?;
+    keys.collect()
+}
+
+/// An error rolls a transaction back; this one says why.
+fn refusal(why: String) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(why.into())
+}
+
+/// Wraps every key anew, within a transaction; says how many.
+fn rewrap_all(
+    tx: &Transaction<'_>,
+    next: &Rotation<'_>,
+    old: &Secret,
+    now_ms: u64,
+) -> rusqlite::Result<u64> {
+    let mut tenants = HashMap::new();
+    for (tenant, epoch, wrapped) in read_tenants(tx)? {
+        let change = next.tenant(old, tenant, Some((epoch, &wrapped))).map_err(refusal)?;
+        let sql = "UPDATE tenant_key SET epoch = ?2, wrapped = ?3 WHERE tenant = ?1";
+        tx.execute(sql, params![tenant.cast_signed(), change.epoch, change.wrapped])?;
+        tenants.insert(tenant, change);
+    }
+    let (mut after, mut rewrapped) = (Vec::new(), 0);
+    loop {
+        let page = read_page(tx, &after)?;
+        let Some(last) = page.last() else { break };
+        after = last.key.id.to_vec();
+        for NewStoredKey { key, name, .. } in &page {
+            let unknown = || refusal("the key of a tenant is missing".to_owned());
+            let tenant = tenants.get(&key.tenant).ok_or_else(unknown)?;
+            let changed = next.person(old, tenant, key, name.as_deref()).map_err(refusal)?;
+            let sql = "UPDATE subject_key SET epoch = ?2, wrapped = ?3, lookup = ?4 WHERE id = ?1";
+            let values = params![key.id, tenant.epoch, changed.wrapped, changed.lookup];
+            tx.prepare_cached(sql)?.execute(values)?;
+            rewrapped += 1;
+        }
+    }
+    let sql = "UPDATE vault SET lookup = ?1, rotated_ms = ?2, erased_ms = NULL";
+    tx.execute(sql, params![next.wrapped_lookup(), now_ms.cast_signed()])?;
+    Ok(rewrapped)
 }
 
 fn stored(row: &Row<'_>) -> rusqlite::Result<StoredKey> {
@@ -275,7 +353,7 @@ impl KeyTables for SqliteKeys {
         old: &Secret,
         now_ms: u64,
     ) -> Result<u64, StoreError> {
-        let rewrapped = self.change(|tx| next.run(tx, old, now_ms))?;
+        let rewrapped = self.change(|tx| rewrap_all(tx, next, old, now_ms))?;
         self.truncate()?;
         Ok(rewrapped)
     }

@@ -76,6 +76,35 @@ pub(crate) trait KeyTables: Send {
     /// Wraps every key anew in one transaction; says how many.
     fn rotate(&mut self, next: &Rotation<'_>, old: &Secret, now_ms: u64)
     -> Result<u64, StoreError>;
+    /// The look-up that the root key of this directory opens, where it may differ from the shared one;
+    /// and whether keys wait here that only that root key opens.
+    fn settled(&mut self) -> Result<(Option<Vec<u8>>, bool), StoreError> {
+        Ok((self.lookup()?, false))
+    }
+    /// How to get from root keys of before to the one in force, oldest first.
+    fn root_steps(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
+        Ok(Vec::new())
+    }
+    /// Takes over what the last [`KeyTables::lookup`] said: what waits here is wrapped anew.
+    fn go_over(&mut self, _next: &Rotation<'_>, _old: &Secret) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// Notes that this directory has the root key in force, and no other.
+    fn note_holder(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// The replicas that still have a root key of before.
+    fn behind(&mut self) -> Result<Vec<[u8; 8]>, StoreError> {
+        Ok(Vec::new())
+    }
+    /// The keys that were marked as idle since a number, to be let go of, and the number of the last.
+    fn idle_since(&mut self, seen: i64) -> Result<(Vec<KeyId>, i64), StoreError> {
+        Ok((Vec::new(), seen))
+    }
+    /// Notes that this replica has let go of them and handed over what it sealed with them.
+    fn acknowledge_idle(&mut self, _seen: i64) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// Hands over what waited for the database, and says whom others have forgotten lately.
     fn news(&mut self) -> Result<Vec<KeyId>, StoreError> {
         Ok(Vec::new())

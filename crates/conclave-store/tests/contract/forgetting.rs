@@ -28,21 +28,21 @@ promises!(
     what_is_due_is_purged_once,
 );
 
-fn tenant() -> TenantId {
+pub fn tenant() -> TenantId {
     TenantId::new("acme").unwrap()
 }
 
-fn user(name: &str) -> UserId {
+pub fn user(name: &str) -> UserId {
     UserId::new(name).unwrap()
 }
 
-async fn named(store: &Store, who: &str) -> Pseudonyms {
+pub async fn named(store: &Store, who: &str) -> Pseudonyms {
     let session = SessionId::new("talk").unwrap();
     store.subjects().name(&tenant(), Some(&user(who)), &session).await.unwrap()
 }
 
 /// One turn of somebody; returns the pseudonym.
-async fn speak(store: &Store, who: &str, n: u64) -> [u8; 16] {
+pub async fn speak(store: &Store, who: &str, n: u64) -> [u8; 16] {
     let names = named(store, who).await;
     let (mut draft, _) = decision(n);
     (draft.subject, draft.session) = (names.subject, Some(names.session));
@@ -52,14 +52,14 @@ async fn speak(store: &Store, who: &str, n: u64) -> [u8; 16] {
     names.subject.unwrap()
 }
 
-async fn words(store: &Store, n: u64) -> Option<String> {
+pub async fn words(store: &Store, n: u64) -> Option<String> {
     let found = store.archive().find(tenant_number("acme"), audit(n)).await.unwrap();
     let body = found.into_iter().next().unwrap().body?;
     let text = StoredBody::decode(&body).unwrap().open("request").unwrap();
     Some(String::from_utf8(text).unwrap())
 }
 
-fn number(place: &Place, sql: &str) -> i64 {
+pub fn number(place: &Place, sql: &str) -> i64 {
     match &place.cluster {
         Some(cluster) => cluster.sql("fresh0", sql).unwrap().trim().parse().unwrap(),
         None => {
@@ -139,7 +139,7 @@ async fn what_is_due_is_purged_once(place: &Place) {
     place.sound();
 }
 
-fn two_replicas(place: &Place) -> (Store, Store) {
+pub fn two_replicas(place: &Place) -> (Store, Store) {
     let first = place.open();
     (first, Store::open(place.options(1)).unwrap())
 }

@@ -12,3 +12,5 @@ mod forgetting;
 mod place;
 mod promises;
 mod records;
+mod rotation;
+mod upkeep;

@@ -38,6 +38,7 @@ promises!(
     entries_of_any_size_come_back_whole,
     a_receipt_proves_its_decision,
     the_query_tables_can_be_derived_again,
+    a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened,
 );
 
 async fn what_is_appended_is_read_and_verified(place: &Place) {
@@ -275,26 +276,81 @@ async fn a_receipt_proves_its_decision(place: &Place) {
     assert!(place.sound().checkpoints > 0);
 }
 
+/// Changes derived tables behind the program's back.
+fn change(place: &Place, sql: &str) {
+    match &place.cluster {
+        Some(cluster) => drop(cluster.sql("fresh0", sql).unwrap()),
+        None => {
+            let conn = rusqlite::Connection::open(place.dir(0).join("ledger.db")).unwrap();
+            conn.execute_batch(sql).unwrap();
+        }
+    }
+}
+
 async fn the_query_tables_can_be_derived_again(place: &Place) {
     let store = place.open();
     for n in 1..=40 {
         turn(&store, n).await;
     }
+    store.ledger().append_soon(refusal(401, 7), Body::empty());
+    settle(&store);
     drop(store);
-    let damage = "DELETE FROM response_audit_log WHERE seq > 20; \
-                  UPDATE response_audit_log SET outcome = 'blocked', delivery_status = NULL";
+    place.sound();
+    let damages = [
+        "DELETE FROM response_audit_log WHERE seq > 20; \
+         UPDATE response_audit_log SET outcome = 'blocked', delivery_status = NULL",
+        "UPDATE response_audit_log SET verifying_agents = '[]' WHERE seq = 4; \
+         UPDATE response_audit_log SET consensus_result = '{}' WHERE seq = 4",
+        "UPDATE response_audit_log SET policy = directives WHERE seq = 4",
+        "DELETE FROM ai_usage_events WHERE seq > 20",
+        "UPDATE ai_usage_events SET cost_microusd = 0 WHERE seq = 4",
+        "UPDATE ai_usage_events SET safety_status = 'flagged' WHERE seq = 4",
+        "UPDATE ai_usage_events SET requests = 6 WHERE requests = 7",
+    ];
+    for damage in damages {
+        change(place, damage);
+        assert!(!place.check().ok, "{damage}");
+        let entries = match &place.url {
+            Some(url) => rebuild_database(url).unwrap(),
+            None => rebuild(&place.dir(0)).unwrap(),
+        };
+        assert_eq!(entries, 81);
+        place.sound();
+    }
+}
+
+async fn a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened(place: &Place) {
+    let store = place.open();
+    for n in 1..=40 {
+        turn(&store, n).await;
+    }
+    drop(store);
+    // What the version before left.
     match &place.cluster {
-        Some(cluster) => drop(cluster.sql("fresh0", damage).unwrap()),
+        Some(_) => change(
+            place,
+            "DROP TABLE ai_usage_events, idle_key, root_handover, root_holder; \
+             ALTER TABLE replica_lease DROP COLUMN idle_seen; \
+             ALTER TABLE vault DROP COLUMN generation; \
+             DROP INDEX audit_by_score; \
+             ALTER TABLE response_audit_log DROP COLUMN verifying_agents, \
+                 DROP COLUMN consensus_result, DROP COLUMN drift_alerts, \
+                 DROP COLUMN exchange_count, DROP COLUMN policy, DROP COLUMN directives; \
+             UPDATE conclave_schema SET version = 1",
+        ),
         None => {
-            let conn = rusqlite::Connection::open(place.dir(0).join("ledger.db")).unwrap();
-            conn.execute_batch(damage).unwrap();
+            let columns = "verifying_agents consensus_result drift_alerts exchange_count policy \
+                           directives";
+            let drop = |column| format!("ALTER TABLE response_audit_log DROP COLUMN {column};");
+            let drops: String = columns.split_whitespace().map(drop).collect();
+            let rest = "DROP TABLE ai_usage_events; DROP INDEX audit_escalated; \
+                        PRAGMA user_version = 4;";
+            change(place, &format!("{drops}{rest}"));
+            place.sound();
         }
     }
-    assert!(!place.check().ok);
-    let entries = match &place.url {
-        Some(url) => rebuild_database(url).unwrap(),
-        None => rebuild(&place.dir(0)).unwrap(),
-    };
-    assert_eq!(entries, 80);
+    let store = place.open();
+    turn(&store, 41).await;
+    drop(store);
     place.sound();
 }

@@ -167,6 +167,13 @@ async fn a_ledger_from_before_tiles_gets_them_once() {
                  DROP TABLE log_forgotten;
                  ALTER TABLE response_audit_log DROP COLUMN anonymized;
                  ALTER TABLE response_audit_log DROP COLUMN data_retention_until;
+                 ALTER TABLE response_audit_log DROP COLUMN verifying_agents;
+                 ALTER TABLE response_audit_log DROP COLUMN consensus_result;
+                 ALTER TABLE response_audit_log DROP COLUMN drift_alerts;
+                 ALTER TABLE response_audit_log DROP COLUMN exchange_count;
+                 ALTER TABLE response_audit_log DROP COLUMN policy;
+                 ALTER TABLE response_audit_log DROP COLUMN directives;
+                 DROP INDEX audit_escalated; DROP TABLE ai_usage_events;
                  PRAGMA user_version = 2;";
     conn.execute_batch(older).unwrap();
     std::fs::remove_file(dir.path().join("checkpoint")).unwrap();
@@ -265,6 +272,8 @@ fn rewrite(dir: &Path, keep: usize, change: impl Fn(usize, Leaf) -> Leaf) {
     conn.execute(head, params![size, root, range.encode()]).unwrap();
     conn.execute("UPDATE log_replica SET hwm = ?1", [size]).unwrap();
     conn.execute("DELETE FROM log_checkpoint WHERE size > ?1", [size]).unwrap();
+    drop(conn);
+    conclave_store::rebuild(dir).unwrap();
 }
 
 #[test]

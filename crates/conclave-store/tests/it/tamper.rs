@@ -131,11 +131,8 @@ async fn an_edit_with_its_hash_is_narrowed_down() {
     let changed = leaf.encode();
     let sql = "UPDATE log_entry SET leaf = ?1, leaf_hash = ?2 WHERE seq = 14";
     conn.execute(sql, params![changed, leaf_hash(&changed)]).unwrap();
-    let sql = "UPDATE response_audit_log SET outcome = 'blocked', action = '', scrutiny = '',
-               model = '', safety_score_e4 = NULL, regeneration_attempts = 0, latency_ms = 0,
-               cost_microusd = 0 WHERE seq = 14";
-    conn.execute(sql, []).unwrap();
     drop(conn);
+    conclave_store::rebuild(dir.path()).unwrap();
     let bad = first_bad(dir.path());
     assert!(bad.problem.contains("was changed"), "{bad:?}");
     assert!((12..=14).contains(&bad.seq), "{bad:?}");
@@ -158,7 +155,8 @@ async fn query_tables_that_say_something_else_are_named() {
         (
             "INSERT INTO response_audit_log SELECT 500, zeroblob(16), tenant, subject, session,
           timestamp_ms, outcome, action, safety_score_e4, regeneration_attempts, crisis, scrutiny,
-          model, latency_ms, cost_microusd, NULL, NULL, NULL, 'sent', 0, NULL FROM response_audit_log
+          model, latency_ms, cost_microusd, NULL, NULL, NULL, 'sent', 0, NULL, verifying_agents,
+          consensus_result, drift_alerts, exchange_count, policy, directives FROM response_audit_log
           WHERE seq = 6",
             24,
         ),

@@ -121,11 +121,20 @@ fn rotate(args: &RotateArgs, as_json: bool) -> anyhow::Result<Answer> {
         None => None,
     };
     let instead = "stop it first; while it runs it does this by itself within 7 days of an erasure";
-    let rewrapped = super::opened::open(&args.open, instead)?.rotate_keys(given)?;
+    let store = super::opened::open(&args.open, instead)?;
+    let rewrapped = store.rotate_keys(given)?;
+    let behind: Vec<String> = store.replicas_behind()?.iter().map(hex::encode).collect();
     if as_json {
-        output::json(&json!({"rotated": true, "keys": rewrapped}));
-    } else {
-        output::line(&format!("replaced: {rewrapped} keys of people are wrapped anew"));
+        output::json(&json!({"rotated": true, "keys": rewrapped, "replicas_behind": behind}));
+        return Ok(Answer::Yes);
+    }
+    output::line(&format!("replaced: {rewrapped} keys of people are wrapped anew"));
+    if !behind.is_empty() {
+        output::line(&format!(
+            "these replicas have the root key of before until they run again: {}. Copies made before \
+             can be opened with it",
+            behind.join(", ")
+        ));
     }
     Ok(Answer::Yes)
 }

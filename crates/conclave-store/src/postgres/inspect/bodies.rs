@@ -6,7 +6,7 @@ use crate::postgres::link::{Conn, Param};
 use tokio_postgres::types::Type;
 
 /// The bodies of a range, a page at a time.
-pub(super) struct Bodies<'c> {
+pub(in crate::postgres) struct Bodies<'c> {
     conn: &'c Conn,
     page: Vec<(u64, Option<Vec<u8>>)>,
     at: usize,
@@ -15,13 +15,13 @@ pub(super) struct Bodies<'c> {
 }
 
 impl<'c> Bodies<'c> {
-    pub(super) const fn new(conn: &'c Conn, from: i64, to: i64) -> Self {
+    pub(in crate::postgres) const fn new(conn: &'c Conn, from: i64, to: i64) -> Self {
         Self { conn, page: Vec::new(), at: 0, next: from, to }
     }
 
     /// The body of an entry: none, one that is too large to be read, or its bytes. Positions must
     /// be asked for in order.
-    pub(super) fn at(&mut self, seq: u64) -> Result<Option<Option<&[u8]>>, Trouble> {
+    pub(in crate::postgres) fn at(&mut self, seq: u64) -> Result<Option<Option<&[u8]>>, Trouble> {
         loop {
             while self.page.get(self.at).is_some_and(|(found, _)| *found < seq) {
                 self.at += 1;

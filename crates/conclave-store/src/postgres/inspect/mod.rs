@@ -7,6 +7,8 @@
 mod bodies;
 mod walk;
 
+pub(super) use bodies::Bodies;
+
 use super::link::{Conn, Connector, LinkError};
 use super::schema;
 use super::url::DatabaseUrl;
@@ -237,7 +239,7 @@ fn opener(url: &DatabaseUrl, dir: Option<&Path>, root_key: Option<RootKey>) -> O
     let book = || {
         let dir = dir?;
         let waiting = WaitingKeys::beside(dir)?;
-        let tables = PgVault::later(Connector::new(url).ok()?, dir, waiting);
+        let tables = PgVault::later(Connector::new(url).ok()?, dir, waiting, None);
         Book::over_to_read(dir, Box::new(tables), root_key)
     };
     Opener::over(book())

@@ -2,10 +2,11 @@
 
 use super::bodies::Bodies;
 use super::{PAGE_BYTES, VALUE_BYTES_MAX, get};
-use crate::db::{DecisionColumns, DeliveryColumns};
+use crate::db::{DecisionColumns, DeliveryColumns, Judgement, UsageColumns};
 use crate::inspect::{CheckpointCheck, Taken, Trouble};
 use crate::postgres::batch::encode_edge;
 use crate::postgres::link::{Conn, Param};
+use crate::postgres::usage;
 use crate::replica::Identity;
 use conclave_ledger::{
     Auditor, CompactRange, Entry, Head, Kind, Leaf, Rotation, TILE_WIDTH, TileEdge, TileId,
@@ -27,6 +28,7 @@ pub(super) struct Seen {
     decisions: BTreeMap<u64, DecisionColumns>,
     deliveries: Vec<(u64, [u8; 16], DeliveryColumns)>,
     rotations: Vec<(u64, Option<(String, String)>)>,
+    usage: Vec<(u64, UsageColumns)>,
     ended: bool,
 }
 
@@ -43,6 +45,7 @@ impl Seen {
         }
         let identity = Identity { replica: leaf.id.replica, epoch: leaf.id.epoch };
         self.taken.insert(identity, leaf.id.n);
+        self.usage.extend(UsageColumns::of(leaf).map(|event| (seq, event)));
         match (&leaf.draft.kind, leaf.draft.audit) {
             (Kind::Decision, _) => {
                 self.decisions.extend(DecisionColumns::of(leaf).map(|row| (seq, row)));
@@ -67,6 +70,7 @@ pub(super) struct Walk<'w, 'a> {
     seen: &'w RefCell<Seen>,
     progress: Option<Box<dyn FnMut(u64, u64) + 'w>>,
     decisions: u64,
+    requests: u64,
     edge: TileEdge,
     /// Full tiles of this page, still to be compared.
     tiles: Vec<(TileId, Vec<u8>)>,
@@ -102,6 +106,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             seen,
             progress,
             decisions: 0,
+            requests: 0,
             edge: TileEdge::default(),
             tiles: Vec::new(),
             tile_count: 0,
@@ -121,6 +126,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             after = last.first;
             self.feed(&bundles)?;
             self.compare()?;
+            self.compare_usage()?;
             self.compare_tiles()?;
             if let Some(tell) = &mut self.progress {
                 tell(self.auditor.entries(), total);
@@ -274,6 +280,24 @@ impl<'w, 'a> Walk<'w, 'a> {
         Ok(())
     }
 
+    /// Compares the events that were derived from a page with the page.
+    fn compare_usage(&mut self) -> Result<(), Trouble> {
+        let expected = std::mem::take(&mut self.seen.borrow_mut().usage);
+        self.requests += expected.len() as u64;
+        let stored = usage::stored(self.conn, &expected)?;
+        for (seq, event) in &expected {
+            let same = stored.get(&event.id).is_some_and(|(at, stored)| {
+                // The same audit id twice: only the first has an event.
+                at < seq || (at == seq && stored == event)
+            });
+            if !same {
+                let problem = "ai_usage_events does not say what this entry says";
+                self.auditor.note(*seq, None, problem);
+            }
+        }
+        Ok(())
+    }
+
     /// Compares the tiles that became full with the stored ones.
     fn compare_tiles(&mut self) -> Result<(), Trouble> {
         let tiles = std::mem::take(&mut self.tiles);
@@ -346,7 +370,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         let ids: Vec<Uuid> = expected.values().map(|row| Uuid::from_bytes(row.id)).collect();
         let sql = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
                    safety_score_e4, regeneration_attempts, crisis, scrutiny, model, latency_ms,
-                   cost_microusd, seq FROM response_audit_log WHERE id = ANY($1)";
+                   cost_microusd, seq, verifying_agents::text, consensus_result::text,
+                   drift_alerts::text, exchange_count, policy, directives
+                   FROM response_audit_log WHERE id = ANY($1)";
         let rows = self.conn.query(sql, &[(&ids, Type::UUID_ARRAY)])?;
         let found = rows.iter().map(|row| {
             let columns = decision_columns(row)?;
@@ -390,6 +416,12 @@ impl<'w, 'a> Walk<'w, 'a> {
             let decisions = self.decisions;
             let problem =
                 format!("response_audit_log has {rows} rows, the log has {decisions} decisions");
+            self.auditor.note(end, None, problem);
+        }
+        let events = count("SELECT count(*) FROM ai_usage_events")?.unwrap_or(0);
+        if events.cast_unsigned() > self.requests {
+            let requests = self.requests;
+            let problem = format!("ai_usage_events has {events} rows, the log {requests} requests");
             self.auditor.note(end, None, problem);
         }
         let sql = "SELECT min(b.seq) FROM log_body b WHERE NOT EXISTS (
@@ -443,5 +475,24 @@ fn decision_columns(row: &Row) -> Result<DecisionColumns, Trouble> {
         model: get(row, 11)?,
         latency_ms: get(row, 12)?,
         cost_microusd: get(row, 13)?,
+        judged: judgement(row)?,
+    })
+}
+
+/// What a row says about how it was judged, behind the columns of the decision and its position.
+fn judgement(row: &Row) -> Result<Judgement, Trouble> {
+    let text = |at| Ok::<_, Trouble>(get::<Option<String>>(row, at)?.unwrap_or_default());
+    let digest = |at| -> Result<[u8; 32], Trouble> {
+        let bytes: Option<&[u8]> = get(row, at)?;
+        // One of another length is not the one of the leaf, and shows as such.
+        Ok(bytes.and_then(|bytes| bytes.try_into().ok()).unwrap_or([0xff; 32]))
+    };
+    Ok(Judgement {
+        verifying_agents: text(15)?,
+        consensus_result: text(16)?,
+        drift_alerts: text(17)?,
+        exchange_count: get(row, 18)?,
+        policy: digest(19)?,
+        directives: digest(20)?,
     })
 }
