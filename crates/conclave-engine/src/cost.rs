@@ -23,3 +23,55 @@ fn of_candidate(candidate: &Candidate, offered: &OfferedModel) -> MicroUsd {
         None => offered.cost(candidate.usage),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::{Model, ModelError, ModelRequest};
+    use conclave_core::{
+        Ballot, Cast, GenerationFailure, Outcome, PanelRun, Priority, Scrutiny, Seat, StandIn,
+        Usage, decide,
+    };
+    use futures_util::future::BoxFuture;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    struct Nobody;
+
+    impl Model for Nobody {
+        fn generate(&self, _: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    fn attempt(stand_in: Option<StandIn>, judge_cost: u64) -> Attempt {
+        let usage = Usage { input_tokens: 10, output_tokens: 5 };
+        let seat = Seat::new("judge", Priority::Middle);
+        let ballot =
+            Ballot { cost: MicroUsd(judge_cost), ..Ballot::bare(seat, Cast::NotApplicable) };
+        let consensus = decide(&[], Scrutiny::Normal.bars(), false);
+        let panel = PanelRun { ballots: vec![ballot], consensus };
+        let candidate = Ok(Candidate { usage, stand_in, ..Candidate::default() });
+        Attempt { candidate, panels: vec![panel.clone(), panel] }
+    }
+
+    #[test]
+    fn every_candidate_every_stand_in_and_every_panel_is_paid() {
+        let offered = OfferedModel {
+            model: Arc::new(Nobody),
+            provider: "test".into(),
+            input_price: MicroUsd(1_000_000),
+            output_price: MicroUsd(2_000_000),
+        };
+        let stand_in = StandIn { model: "spare".into(), cost: MicroUsd(1_000) };
+        let failed = Attempt { candidate: Err(GenerationFailure::Timeout), panels: Vec::new() };
+        let choice = Choice {
+            outcome: Outcome::Delivered,
+            verdict: None,
+            attempts: vec![attempt(None, 300), failed, attempt(Some(stand_in), 0)],
+            delivered: Default::default(),
+            model_time: Duration::ZERO,
+        };
+        assert_eq!(of_turn(&[choice], &offered), MicroUsd(20 + 600 + 1_000));
+    }
+}

@@ -9,7 +9,7 @@ use conclave_core::{
 use conclave_engine::{Case, Entropy, Panel, Reading, Verifier, WhenFailing};
 use conclave_models::{
     Guard, GuardTemplate, HostedModel, HttpVerifier, ModelJudge, Moderation, OutsideSeat,
-    PricedModel, Provider, ProviderConfig,
+    PricedModel, Protocol, Provider, ProviderConfig,
 };
 use conclave_testkit::{Behaviour, MockModel, Script, completion, judge_vote};
 use serde_json::{Value, json};
@@ -165,6 +165,37 @@ async fn a_judge_sees_two_views_and_its_votes_cost_something() -> Outcome<()> {
         assert_eq!(body["response_format"]["type"], "json_schema");
     }
     assert_ne!(bodies[0]["messages"][0], bodies[1]["messages"][0], "each call has its own secrets");
+    Ok(())
+}
+
+/// The same judge behind Anthropic's protocol: the answer is the arguments of a tool it must use.
+fn by_tool(body: &Value) -> Behaviour {
+    let as_openai = json!({"messages": [{"content": body["system"]}]});
+    let Behaviour::Reply(text) = judge_vote(&as_openai, "concern") else {
+        return Behaviour::Hang;
+    };
+    let input: Value = serde_json::from_str(&text).unwrap_or_default();
+    let name = &body["tool_choice"]["name"];
+    Behaviour::Json(json!({
+        "type": "message", "role": "assistant", "model": "claude-mock", "stop_reason": "tool_use",
+        "content": [{"type": "tool_use", "id": "t", "name": name, "input": input}],
+        "usage": {"input_tokens": 100, "output_tokens": 10},
+    }))
+}
+
+#[tokio::test]
+async fn a_model_of_anthropics_can_judge_too() -> Outcome<()> {
+    let mock = MockModel::start(by_tool).await?;
+    let config = ProviderConfig { protocol: Protocol::Anthropic, ..config(&mock) };
+    let model = PricedModel { model: HostedModel::new(config)?, ..priced(&mock)? };
+    let entropy = Arc::new(Counting::default());
+    let verifier = ModelJudge::new(place(PATIENCE), model, entropy);
+    let ballot = ballot(Arc::new(verifier), case("hi", "hello")).await?;
+    assert_eq!(vote(&ballot), Some((Vote::Concern, 95)));
+    assert_eq!(ballot.cost, MicroUsd(220));
+    let body = mock.bodies().pop().ok_or("nothing seen")?;
+    assert_eq!(body["temperature"], 0.0);
+    assert_eq!(body["tool_choice"]["type"], "tool");
     Ok(())
 }
 

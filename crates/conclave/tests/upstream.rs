@@ -258,3 +258,44 @@ async fn a_judge_that_hangs_counts_as_the_operator_said() {
         assert_eq!(code, Some(0), "{report}");
     }
 }
+
+#[tokio::test]
+async fn every_kind_of_verifier_can_be_seated_and_votes() {
+    let judge = MockModel::start(|body| judge_vote(body, "safe")).await.unwrap();
+    let guard = always(reply("safe")).await;
+    let clean = json!({"results": [{"flagged": false, "categories": {"hate": false},
+        "category_scores": {"hate": 0.01}}]});
+    let moderation = always(Behaviour::Json(clean)).await;
+    let own = always(Behaviour::Json(json!({"vote": "concern", "confidence": 0.2}))).await;
+    let seats = format!(
+        "timeout_ms = 3000\n\
+         [[verifiers]]\nname = \"guard\"\nkind = \"guard\"\nmodel = \"guard\"\n\
+         timeout_ms = 3000\n\
+         [[verifiers]]\nname = \"moderation\"\nkind = \"moderation\"\nprovider = \"mod\"\n\
+         timeout_ms = 3000\nusd_per_call = 0.5\n\
+         [[verifiers]]\nname = \"own\"\nkind = \"http\"\nurl = \"http://{}/verify\"\n\
+         timeout_ms = 3000\nweight = 1\n\
+         [[verifiers]]\nname = \"shadow\"\nmonitor = true\n{}{}{}",
+        own.address(),
+        provider("guard", &guard, ""),
+        provider("mod", &moderation, ""),
+        model("guard", "guard", 1.0, ""),
+    );
+    let (house, _mock, _dir) = judged(CARING, &judge, &seats).await;
+    let answer = house.chat(ANGRY).await;
+    assert_eq!(answer.own("outcome"), "delivered", "{}", answer.body);
+    assert!(answer.own("cost_usd").as_f64().unwrap() > 0.5);
+    let decision = decision(&house, &answer).await;
+    for (name, vote) in
+        [("judge", "safe"), ("guard", "safe"), ("moderation", "safe"), ("own", "concern")]
+    {
+        assert_eq!(seat(&decision, name)["vote"], vote, "{name}: {decision}");
+    }
+    assert_eq!(seat(&decision, "shadow")["monitor"], true);
+    // The very same case is known: nobody is asked and paid again.
+    let asked = judge.requests();
+    let again = house.chat(ANGRY).await;
+    assert_eq!(again.own("outcome"), "delivered");
+    assert_eq!(judge.requests(), asked, "{}", again.body);
+    assert!(again.own("cost_usd").as_f64().unwrap() < 0.5);
+}

@@ -41,7 +41,7 @@ impl ModelJudge {
 
     async fn view(&self, evidence: &Value) -> View {
         let secrets = Secrets::draw(&*self.entropy);
-        let request = self.request(secrets.request(evidence));
+        let request = self.request(&secrets.request(evidence));
         match self.model.model.ask(&request, false).await {
             Ok(candidate) => View {
                 reading: Ok(secrets.read(&candidate.text)),
@@ -54,7 +54,7 @@ impl ModelJudge {
         }
     }
 
-    fn request(&self, body: Value) -> ModelRequest {
+    fn request(&self, body: &Value) -> ModelRequest {
         let said = body["messages"][1]["content"].as_str().unwrap_or_default().to_owned();
         ModelRequest {
             conversation: Arc::new([Message::text(Role::User, said)]),

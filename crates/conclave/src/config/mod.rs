@@ -17,7 +17,7 @@ pub use check_upstream::{OUTSIDE_TIMEOUT_MS, stand_ins};
 pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
 pub use secret::SecretRef;
-pub use upstream::{OfferedModel, Provider, ProviderKey, ProviderKind};
+pub use upstream::{OfferedModel, Provider, ProviderKind};
 pub use verifiers::{GuardTemplate, OnFailure, SeatChange, VerifierKind};
 
 use schemars::JsonSchema;
