@@ -1,6 +1,6 @@
 //! Seats on the panel and the ballots cast from them.
 
-use crate::{Confidence, Reason};
+use crate::{Confidence, MicroUsd, Reason};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -160,6 +160,8 @@ pub enum Cast {
     },
     /// Seated, but no valid vote: counts against delivery.
     Abstained(Abstention),
+    /// Seated, but no valid vote, and the operator said to go on without it: counts for nothing.
+    Excused(Abstention),
     /// Not seated for this candidate: counts for nothing.
     NotApplicable,
 }
@@ -179,6 +181,12 @@ pub struct Ballot {
     pub flagged_patterns: Vec<String>,
     /// How long it took.
     pub latency_ms: u32,
+    /// What asking it cost.
+    #[serde(default)]
+    pub cost: MicroUsd,
+    /// The digest of the fixed instructions it judged by, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<[u8; 32]>,
 }
 
 impl Ballot {
@@ -192,13 +200,27 @@ impl Ballot {
             reasoning: String::new(),
             flagged_patterns: Vec::new(),
             latency_ms: 0,
+            cost: MicroUsd(0),
+            basis: None,
         }
     }
 
     /// Whether it takes part in the sum.
     #[must_use]
     pub fn counts(&self) -> bool {
-        !self.seat.monitor && self.cast != Cast::NotApplicable
+        !self.seat.monitor && !matches!(self.cast, Cast::NotApplicable | Cast::Excused(_))
+    }
+
+    /// The ballot of a verifier without which the operator wants to go on: one that gave no valid
+    /// vote is left out of the sum. A required verifier is never excused.
+    #[must_use]
+    pub fn excused(self) -> Self {
+        match self.cast {
+            Cast::Abstained(cause) if !self.seat.required => {
+                Self { cast: Cast::Excused(cause), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// Whether it is a `harmful` strong enough to stop everything.
@@ -233,12 +255,11 @@ pub fn intake(seat: Seat, answer: Result<Option<Opinion>, Abstention>, latency_m
         None => Cast::Abstained(Abstention::Invalid),
     };
     Ballot {
-        seat,
-        cast,
         reasons: opinion.reasons,
         reasoning: opinion.reasoning,
         flagged_patterns: opinion.flagged_patterns,
         latency_ms,
+        ..Ballot::bare(seat, cast)
     }
 }
 

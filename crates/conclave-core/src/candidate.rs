@@ -1,5 +1,6 @@
 //! What a model proposes to say or do.
 
+use crate::MicroUsd;
 use serde::{Deserialize, Serialize};
 
 /// One reply a model proposes: text, tool calls, both, or silence.
@@ -19,6 +20,9 @@ pub struct Candidate {
     /// What it cost in tokens.
     #[serde(default)]
     pub usage: Usage,
+    /// Who wrote it in place of the model that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<StandIn>,
 }
 
 impl Candidate {
@@ -27,6 +31,15 @@ impl Candidate {
     pub fn is_silence(&self) -> bool {
         self.text.trim().is_empty() && self.tool_calls.is_empty()
     }
+}
+
+/// A model that answered because the one that was asked for could not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandIn {
+    /// The name it is offered under.
+    pub model: String,
+    /// What its reply cost, at its own price.
+    pub cost: MicroUsd,
 }
 
 /// One action a candidate asks for.

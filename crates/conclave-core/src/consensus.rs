@@ -121,7 +121,7 @@ fn add(sums: &mut Consensus, ballot: &Ballot) {
             sums.votes_cast = sums.votes_cast.saturating_add(1);
         }
         Cast::Abstained(_) => sums.dissent_mass += weight * 100,
-        Cast::NotApplicable => {}
+        Cast::Excused(_) | Cast::NotApplicable => {}
     }
     if ballot.is_veto() {
         sums.vetoes.push(ballot.seat.verifier.to_string());

@@ -69,6 +69,25 @@ fn whoever_votes_twice_has_not_voted() {
     assert!(verdict.shortfalls.contains(&Shortfall::RequiredMissing));
 }
 
+#[test]
+fn an_excused_verifier_counts_for_nothing_and_a_required_one_is_never_excused() {
+    let mut ballots: Vec<_> =
+        ["crisis", "a", "b"].map(|name| ballot(name, 3, Vote::Safe, 100)).into();
+    let without = decide(&ballots, Scrutiny::Normal.bars(), false);
+    let seat = Seat { weight: 9, ..Seat::new("judge", Priority::Middle) };
+    let failed = Ballot::bare(seat, Cast::Abstained(Abstention::Failed));
+    ballots.push(failed.clone().excused());
+    assert_eq!(decide(&ballots, Scrutiny::Normal.bars(), false), without);
+    assert!(without.delivers());
+    let seat = Seat { required: true, ..failed.seat.clone() };
+    let required = Ballot { seat, ..failed };
+    assert_eq!(required.clone().excused(), required);
+    *ballots.last_mut().unwrap() = required;
+    assert!(!decide(&ballots, Scrutiny::Normal.bars(), false).delivers());
+    let voted = ballot("judge", 2, Vote::Concern, 80);
+    assert_eq!(voted.clone().excused(), voted, "a vote that was cast is not taken back");
+}
+
 const NAMES: [&str; 7] =
     ["crisis", "higher_self", "wisdom", "shadow", "attachment", "counterfactual", "classifier"];
 
@@ -81,6 +100,7 @@ fn any_cast() -> impl Strategy<Value = Cast> {
             confidence: Confidence::from_hundredths(c).unwrap_or_default(),
         }),
         1 => Just(Cast::Abstained(Abstention::Late)),
+        1 => Just(Cast::Excused(Abstention::Late)),
         1 => Just(Cast::NotApplicable),
     ]
 }

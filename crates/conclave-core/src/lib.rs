@@ -25,7 +25,7 @@ mod threshold;
 
 pub use action::Action;
 pub use ballot::{Abstention, Ballot, Cast, Opinion, Priority, Seat, Vote, intake};
-pub use candidate::{Candidate, FinishReason, ToolCall, Usage};
+pub use candidate::{Candidate, FinishReason, StandIn, ToolCall, Usage};
 pub use category::Category;
 pub use consensus::{Consensus, Shortfall, decide};
 pub use context::{Mode, Persona, Sensitivity, TurnContext};

@@ -109,6 +109,7 @@ impl Badge {
             "concern" => Self::new(Tone::Warn, Shape::Triangle, "Concern"),
             "harmful" => Self::new(Tone::Bad, Shape::Stop, "Harmful"),
             "abstained" => Self::new(Tone::Plain, Shape::Dash, abstention(abstained_because)),
+            "excused" => Self::new(Tone::Plain, Shape::Dash, "Left out"),
             "not_applicable" => Self::new(Tone::Plain, Shape::Dash, "Not seated"),
             other => Self::new(Tone::Plain, Shape::Dash, other),
         }

@@ -255,6 +255,7 @@ fn vote_line(ballot: &Ballot) -> VoteLine {
             (vote.as_str(), f64::from(confidence.hundredths()) / 100.0)
         }
         Cast::Abstained(_) => ("abstained", 0.0),
+        Cast::Excused(_) => ("excused", 0.0),
         Cast::NotApplicable => ("not_applicable", 0.0),
     };
     VoteLine {

@@ -4,6 +4,7 @@
 //! operator has said that replies then leave unrecorded; such a reply has no leaf hash.
 //! **Invariant:** a person always gets an answer; unverified text is never it.
 
+use crate::cost;
 use crate::decision::{Choice, Decision, Delivered};
 use crate::delivery::Delivery;
 use crate::engine::Engine;
@@ -355,8 +356,8 @@ impl Engine {
             input: examined.input,
             field,
             conversation: turn.conversation.clone(),
+            cost: cost::of_turn(&choices, offered),
             choices,
-            cost: offered.cost(usage),
             usage,
             latency,
         });

@@ -97,7 +97,7 @@ fn certainty(ballot: &Ballot) -> f64 {
     match ballot.cast {
         Cast::Voted { confidence, .. } => f64::from(confidence.hundredths()) / 100.0,
         Cast::Abstained(_) => 1.0,
-        Cast::NotApplicable => 0.0,
+        Cast::Excused(_) | Cast::NotApplicable => 0.0,
     }
 }
 
@@ -114,6 +114,7 @@ fn verdict(ballot: &Ballot, spoken: &Json) -> String {
                 some => format!("objected: it {}", some.join(", and it ")),
             }
         }
+        Cast::Excused(_) => "could not be asked, and the decision was made without it".into(),
         Cast::Abstained(_) | Cast::NotApplicable => {
             "could not be asked, which counts against a reply".into()
         }

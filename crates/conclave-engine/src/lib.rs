@@ -6,6 +6,7 @@
 mod check;
 mod check_line;
 mod correction;
+mod cost;
 mod decision;
 mod deliver;
 mod delivery;
@@ -31,6 +32,11 @@ mod turn;
 mod verdicts;
 mod view;
 
+/// What texts were read as; part of a [`Case`].
+pub use conclave_detect::Reading;
+/// What a verifier is shown; part of the [`Verifier`] port.
+pub use conclave_verifiers::Case;
+
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
 pub use correction::{Concern, Correction, LearningProposal, corrections};
@@ -45,9 +51,9 @@ pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
-    ErasureReceipt, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert, LedgerState, Model,
+    ErasureReceipt, Hearing, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert, LedgerState, Model,
     ModelDirectory, ModelError, ModelRequest, OfferedModel, Pseudonyms, StoredEntry, Subjects,
-    SubjectsError, Tally, Verifier, VerifierError, Whose,
+    SubjectsError, Tally, Verifier, VerifierError, WhenFailing, Whose,
 };
 pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use pseudonym::{KeyedSubjects, pseudonym};

@@ -1,9 +1,10 @@
 //! The panel: everyone judges the same case at the same time, nobody sees another's ballot.
 //!
 //! **Invariant:** whoever fails, is late or panics has abstained; nobody is counted safe by absence.
+//! Only a verifier the operator added, and said may be missing, is then left out of the sum.
 
-use crate::ports::Verifier;
-use conclave_core::{Abstention, Ballot, Opinion, intake};
+use crate::ports::{Verifier, VerifierError, WhenFailing};
+use conclave_core::{Abstention, Ballot, MicroUsd, Opinion, intake};
 use conclave_verifiers::{Case, Judge};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -40,18 +41,24 @@ impl Panel {
 async fn ballot(verifier: &dyn Verifier, case: Arc<Case>, budget: Duration) -> Ballot {
     let started = Instant::now();
     // `async` so that a panic while the future is being made is caught as well.
-    let judged = AssertUnwindSafe(async { verifier.judge(case).await }).catch_unwind();
-    let answer = match timeout(verifier.timeout().min(budget), judged).await {
-        Ok(Ok(Ok(opinion))) => Ok(opinion),
-        Ok(Ok(Err(error))) => {
-            tracing::warn!(verifier = %verifier.seat().verifier, %error, "verifier failed");
-            Err(Abstention::Failed)
-        }
-        Ok(Err(_panic)) => Err(Abstention::Panicked),
-        Err(_late) => Err(Abstention::Late),
+    let heard = AssertUnwindSafe(async { verifier.hear(case).await }).catch_unwind();
+    let (answer, cost) = match timeout(verifier.timeout().min(budget), heard).await {
+        Ok(Ok(hearing)) => (hearing.answer.map_err(|error| failed(verifier, &error)), hearing.cost),
+        Ok(Err(_panic)) => (Err(Abstention::Panicked), MicroUsd(0)),
+        Err(_late) => (Err(Abstention::Late), MicroUsd(0)),
     };
     let latency_ms = u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX);
-    intake(verifier.seat().clone(), answer, latency_ms)
+    let ballot = intake(verifier.seat().clone(), answer, latency_ms);
+    let ballot = Ballot { cost, basis: verifier.basis(), ..ballot };
+    match verifier.when_failing() {
+        WhenFailing::Dissents => ballot,
+        WhenFailing::LeftOut => ballot.excused(),
+    }
+}
+
+fn failed(verifier: &dyn Verifier, error: &VerifierError) -> Abstention {
+    tracing::warn!(verifier = %verifier.seat().verifier, %error, "verifier failed");
+    Abstention::Failed
 }
 
 /// A built-in judge on the panel: it answers at once and cannot fail, but may panic.
@@ -84,10 +91,7 @@ impl Verifier for BuiltIn {
         Duration::from_millis(500)
     }
 
-    fn judge(
-        &self,
-        case: Arc<Case>,
-    ) -> BoxFuture<'_, Result<Option<Opinion>, crate::ports::VerifierError>> {
+    fn judge(&self, case: Arc<Case>) -> BoxFuture<'_, Result<Option<Opinion>, VerifierError>> {
         std::future::ready(Ok(self.judge.judge(&case))).boxed()
     }
 }

@@ -105,6 +105,25 @@ pub trait ModelDirectory: Send + Sync {
 #[error("verifier failed: {0}")]
 pub struct VerifierError(pub String);
 
+/// What a verifier answered, and what asking it cost.
+#[derive(Clone, Debug)]
+pub struct Hearing {
+    /// Its opinion, nothing to judge, or why it could not.
+    pub answer: Result<Option<Opinion>, VerifierError>,
+    /// What was spent, also where no opinion came of it.
+    pub cost: MicroUsd,
+}
+
+/// What it counts as when a verifier gives no valid vote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFailing {
+    /// Full dissent.
+    #[default]
+    Dissents,
+    /// Nothing: the others decide. Never for a verifier that is required.
+    LeftOut,
+}
+
 /// Something that votes. It is shown the case and nothing else: no ballot of anybody.
 pub trait Verifier: Send + Sync {
     /// Its place on the panel.
@@ -113,6 +132,18 @@ pub trait Verifier: Send + Sync {
     fn timeout(&self) -> Duration;
     /// Its opinion, or `None` when there is nothing in its field to judge.
     fn judge(&self, case: Arc<Case>) -> BoxFuture<'_, Result<Option<Opinion>, VerifierError>>;
+    /// The same with what it cost; this is what the panel asks.
+    fn hear(&self, case: Arc<Case>) -> BoxFuture<'_, Hearing> {
+        Box::pin(async move { Hearing { answer: self.judge(case).await, cost: MicroUsd(0) } })
+    }
+    /// What a failure counts as.
+    fn when_failing(&self) -> WhenFailing {
+        WhenFailing::Dissents
+    }
+    /// The digest of the fixed instructions it judges by, where it has any.
+    fn basis(&self) -> Option<[u8; 32]> {
+        None
+    }
 }
 
 /// Where an entry came to stand once it was durable.

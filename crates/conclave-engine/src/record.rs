@@ -11,7 +11,9 @@ use crate::memory;
 use crate::ports::{AppendError, Pseudonyms};
 use crate::settings::AuditFailure;
 use crate::turn::Turn;
-use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun, Role, Sensitivity};
+use conclave_core::{
+    Attempt, Ballot, Bars, Candidate, Cast, Consensus, PanelRun, Role, Sensitivity,
+};
 use conclave_detect::Course;
 use conclave_ledger::{Body, Draft, Kind, Value};
 use serde::Serialize;
@@ -213,6 +215,9 @@ fn choice(choice: &Choice) -> Value {
 fn attempt(attempt: &Attempt) -> Value {
     let panels = Value::Array(attempt.panels.iter().map(panel).collect());
     match &attempt.candidate {
+        Ok(Candidate { stand_in: Some(stand_in), .. }) => {
+            Value::map([("panels", panels), ("stand_in", Value::from(stand_in.model.as_str()))])
+        }
         Ok(_) => Value::map([("panels", panels)]),
         Err(failure) => Value::map([("failure", Value::from(failure.as_str()))]),
     }
@@ -236,14 +241,16 @@ pub(crate) fn sums(consensus: &Consensus) -> Value {
     ])
 }
 
-/// `[verifier, cast, hundredths or cause, priority, weight, required, monitor, latency in ms]`.
+/// `[verifier, cast, hundredths or cause, priority, weight, required, monitor, latency in ms]`, and
+/// for a verifier that costs something or has instructions of its own `cost` and their digest.
 fn ballot(ballot: &Ballot) -> Value {
     let (cast, detail) = match ballot.cast {
         Cast::Voted { vote, confidence } => (vote.as_str(), uint(confidence.hundredths())),
         Cast::Abstained(cause) => ("abstained", Value::from(cause.as_str())),
+        Cast::Excused(cause) => ("excused", Value::from(cause.as_str())),
         Cast::NotApplicable => ("not_applicable", Value::Null),
     };
-    Value::Array(vec![
+    let mut fields = vec![
         Value::from(&*ballot.seat.verifier),
         Value::from(cast),
         detail,
@@ -252,5 +259,10 @@ fn ballot(ballot: &Ballot) -> Value {
         Value::Bool(ballot.seat.required),
         Value::Bool(ballot.seat.monitor),
         uint(ballot.latency_ms),
-    ])
+    ];
+    if ballot.cost.0 > 0 || ballot.basis.is_some() {
+        let basis = ballot.basis.map_or(Value::Null, |basis| Value::Bytes(basis.to_vec()));
+        fields.extend([uint(ballot.cost.0), basis]);
+    }
+    Value::Array(fields)
 }

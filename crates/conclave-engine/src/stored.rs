@@ -4,7 +4,9 @@
 
 use crate::ports::StoredEntry;
 use crate::record::sums;
-use conclave_core::{Abstention, Ballot, Bars, Cast, Confidence, Priority, Seat, Vote, decide};
+use conclave_core::{
+    Abstention, Ballot, Bars, Cast, Confidence, MicroUsd, Priority, Seat, Vote, decide,
+};
 use conclave_ledger::{Kind, Leaf, StoredBody, Value, leaf_hash};
 use serde_json::Value as Json;
 use thiserror::Error;
@@ -144,13 +146,20 @@ fn bars_of(public: &Value) -> Option<Bars> {
 }
 
 pub(crate) fn ballot_of(stored: &Value) -> Option<Ballot> {
-    let [verifier, cast, detail, priority, weight, required, monitor, latency] =
+    let [verifier, cast, detail, priority, weight, required, monitor, latency, more @ ..] =
         stored.as_array()?
     else {
         return None;
     };
+    let (cost, basis) = match more {
+        [] => (MicroUsd(0), None),
+        [cost, Value::Null] => (MicroUsd(cost.as_u64()?), None),
+        [cost, basis] => (MicroUsd(cost.as_u64()?), Some(basis.as_bytes()?.try_into().ok()?)),
+        _ => return None,
+    };
     let cast = match cast.as_str()? {
         "abstained" => Cast::Abstained(abstention(detail.as_str()?)?),
+        "excused" => Cast::Excused(abstention(detail.as_str()?)?),
         "not_applicable" => Cast::NotApplicable,
         vote => Cast::Voted {
             vote: [Vote::Safe, Vote::Concern, Vote::Harmful]
@@ -167,7 +176,7 @@ pub(crate) fn ballot_of(stored: &Value) -> Option<Ballot> {
         monitor: monitor.as_bool()?,
     };
     let latency_ms = u32::try_from(latency.as_u64()?).ok()?;
-    Some(Ballot { latency_ms, ..Ballot::bare(seat, cast) })
+    Some(Ballot { latency_ms, cost, basis, ..Ballot::bare(seat, cast) })
 }
 
 fn abstention(name: &str) -> Option<Abstention> {

@@ -2,10 +2,10 @@
 //!
 //! **Invariant:** the key is a digest of everything the verifiers see, with tenant, policy and directives: no
 //! verdict crosses a tenant or outlives a policy.
-//! **Invariant:** only whole panels are kept: a verifier that failed is asked again.
+//! **Invariant:** only whole panels are kept: a verifier that failed is asked again, excused or not.
 //! **Invariant:** bounded, and holds no words of a conversation: a digest, and the ballots.
 
-use conclave_core::{Ballot, Candidate, Cast, Message, Scrutiny, TenantId, TurnContext};
+use conclave_core::{Ballot, Candidate, Cast, Message, MicroUsd, Scrutiny, TenantId, TurnContext};
 use conclave_detect::Reading;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -73,18 +73,22 @@ struct Held {
 }
 
 impl Verdicts {
-    /// The ballots that were cast on these grounds, if they are still known; they took no time now.
+    /// The ballots that were cast on these grounds, if they are still known; they took no time
+    /// and cost nothing now.
     pub(crate) fn known(&self, key: &Key) -> Option<Vec<Ballot>> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let ballots = held.young.get(key).or_else(|| held.old.get(key)).cloned();
         drop(held);
-        let at_once = |ballot: &Ballot| Ballot { latency_ms: 0, ..ballot.clone() };
+        let free = MicroUsd(0);
+        let at_once = |ballot: &Ballot| Ballot { latency_ms: 0, cost: free, ..ballot.clone() };
         ballots.map(|ballots| ballots.iter().map(at_once).collect())
     }
 
     /// Keeps what a whole panel said; one that lacks a ballot is not kept.
     pub(crate) fn keep(&self, key: Key, ballots: &[Ballot]) {
-        if ballots.iter().any(|ballot| matches!(ballot.cast, Cast::Abstained(_))) {
+        let is_missing =
+            |ballot: &Ballot| matches!(ballot.cast, Cast::Abstained(_) | Cast::Excused(_));
+        if ballots.iter().any(is_missing) {
             return;
         }
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

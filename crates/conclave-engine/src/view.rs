@@ -110,6 +110,7 @@ fn attempt_view(
         .collect();
     let mut view = json!({
         "failure": attempt.get("failure").and_then(Value::as_str),
+        "stand_in": attempt.get("stand_in").and_then(Value::as_str),
         "panels": panels,
     });
     if with_words {
@@ -153,6 +154,7 @@ fn ballot_view(ballot: &Ballot, p: usize, spoken: Option<&Json>) -> Json {
     let (vote, confidence, cause) = match ballot.cast {
         Cast::Voted { vote, confidence } => (vote.as_str(), Some(confidence), None),
         Cast::Abstained(cause) => ("abstained", None, Some(cause.as_str())),
+        Cast::Excused(cause) => ("excused", None, Some(cause.as_str())),
         Cast::NotApplicable => ("not_applicable", None, None),
     };
     let mut view = json!({
@@ -167,6 +169,12 @@ fn ballot_view(ballot: &Ballot, p: usize, spoken: Option<&Json>) -> Json {
         "veto": ballot.is_veto(),
         "latency_ms": ballot.latency_ms,
     });
+    if ballot.cost.0 > 0 {
+        view["cost_usd"] = ballot.cost.dollars().into();
+    }
+    if let Some(basis) = ballot.basis {
+        view["instructions"] = hex::encode(basis).into();
+    }
     let said = spoken.and_then(Json::as_array).and_then(|all| {
         all.iter().find(|said| said["panel"] == p && said["verifier"] == *ballot.seat.verifier)
     });

@@ -5,7 +5,7 @@
 
 use conclave_core::{Message, Role, Score};
 use conclave_engine::{Model, ModelRequest};
-use conclave_models::{OpenAiCompatible, ProviderConfig};
+use conclave_models::{HostedModel, ProviderConfig};
 use serde_json::{Map, json};
 use std::error::Error;
 use std::io::Write;
@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = arguments.next().ok_or("which base URL?")?;
     let count: u32 = arguments.next().map_or(Ok(20_000), |text| text.parse())?;
     for stream_upstream in [false, true] {
-        let model = OpenAiCompatible::new(ProviderConfig {
+        let model = HostedModel::new(ProviderConfig {
             stream_upstream,
             ..ProviderConfig::new("measured", &url)
         })?;

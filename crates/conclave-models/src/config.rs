@@ -1,6 +1,7 @@
 //! What an administrator says about a provider.
 
 use crate::breaker::BreakerLimits;
+use crate::protocol::Protocol;
 use crate::ssrf::AddressError;
 use secrecy::SecretString;
 use std::fmt;
@@ -10,15 +11,20 @@ use thiserror::Error;
 /// Largest reply that is read unless configured otherwise.
 const RESPONSE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// One provider that speaks the OpenAI chat protocol.
+/// Tokens a reply may have where the client does not say and the protocol wants to know.
+const REPLY_TOKENS_MAX: u32 = 4096;
+
+/// One provider.
 #[derive(Clone)]
 pub struct ProviderConfig {
     /// Its name, for logs and the ledger.
     pub name: String,
-    /// Where it is, up to but without `/chat/completions`.
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Where it is, up to but without `/chat/completions`, `/messages` or `/openai/deployments`.
     pub base_url: String,
-    /// Sent as a bearer token.
-    pub api_key: Option<SecretString>,
+    /// Its keys; requests are shared between them.
+    pub api_keys: Vec<ApiKey>,
     /// What it calls the model; the name the client used where there is none.
     pub upstream_model: Option<String>,
     /// The longest an exchange may take, whatever the request allows.
@@ -27,6 +33,8 @@ pub struct ProviderConfig {
     pub connect_timeout: Duration,
     /// The largest reply that is read.
     pub response_bytes_max: usize,
+    /// How many tokens a reply may have where the client does not say and the protocol asks.
+    pub reply_tokens_max: u32,
     /// Sent with every request, as other providers want their keys.
     pub headers: Vec<(String, SecretString)>,
     /// Permits private addresses; loopback is permitted anyway where the URL names it.
@@ -46,11 +54,13 @@ impl ProviderConfig {
         Self {
             name: name.into(),
             base_url: base_url.into(),
-            api_key: None,
+            protocol: Protocol::default(),
+            api_keys: Vec::new(),
             upstream_model: None,
             timeout: Duration::from_secs(60),
             connect_timeout: Duration::from_secs(5),
             response_bytes_max: RESPONSE_BYTES_MAX,
+            reply_tokens_max: REPLY_TOKENS_MAX,
             headers: Vec::new(),
             allow_private: false,
             stream_upstream: false,
@@ -60,12 +70,36 @@ impl ProviderConfig {
     }
 }
 
+/// A key and its share of the requests.
+#[derive(Clone)]
+pub struct ApiKey {
+    /// The key itself.
+    pub secret: SecretString,
+    /// Its share, compared with the other keys; at least 1.
+    pub weight: u16,
+}
+
+impl ApiKey {
+    /// A key with an ordinary share.
+    #[must_use]
+    pub fn new(secret: impl Into<SecretString>) -> Self {
+        Self { secret: secret.into(), weight: 1 }
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ApiKey").field("weight", &self.weight).finish_non_exhaustive()
+    }
+}
+
 /// The URL is left out: a password may have been put into it by mistake.
 impl fmt::Debug for ProviderConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ProviderConfig")
             .field("name", &self.name)
+            .field("protocol", &self.protocol)
             .field("upstream_model", &self.upstream_model)
             .field("timeout", &self.timeout)
             .field("connect_timeout", &self.connect_timeout)

@@ -10,6 +10,8 @@ pub(crate) struct Fault {
     pub(crate) message: String,
     /// Counts against the provider in its circuit breaker.
     pub(crate) is_outage: bool,
+    /// Whether another model would be asked in vain.
+    pub(crate) is_conclusive: bool,
 }
 
 impl Fault {
@@ -35,7 +37,12 @@ impl Fault {
     }
 
     fn new(failure: GenerationFailure, message: impl Into<String>, is_outage: bool) -> Self {
-        Self { failure, message: message.into(), is_outage }
+        Self { failure, message: message.into(), is_outage, is_conclusive: false }
+    }
+
+    /// The same, but no other model is to be asked.
+    pub(crate) fn conclusive(self) -> Self {
+        Self { is_conclusive: true, ..self }
     }
 
     /// The error as the use-cases see it.

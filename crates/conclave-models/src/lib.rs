@@ -1,5 +1,5 @@
-//! Adapters to what proposes replies: providers that speak the OpenAI chat protocol, and the
-//! built-in responder.
+//! Adapters to what proposes replies, and to what judges them elsewhere: providers that speak OpenAI's,
+//! Azure's or Anthropic's protocol, the built-in responder, and verifiers that are models or services.
 //!
 //! **Invariant:** where a request goes and with which key is decided by configuration alone;
 //! nothing a client sends can choose a host, a key or a header.
@@ -9,16 +9,21 @@
 //!
 //! **Invariant:** no secret stands in an error, in `Debug` output or in a log line.
 
+mod anthropic;
 mod body;
 mod breaker;
 mod builtin;
 mod calls;
+mod chain;
 mod config;
 mod content;
 mod fault;
 #[cfg(test)]
 mod fixture;
-mod openai;
+mod hosted;
+mod keys;
+mod link;
+mod protocol;
 mod redact;
 mod registry;
 mod reply;
@@ -28,12 +33,16 @@ mod ssrf;
 mod stream;
 mod transport;
 mod usage;
+mod verifiers;
 mod web;
 
 pub use breaker::BreakerLimits;
 pub use builtin::Builtin;
-pub use config::{ConfigError, ProviderConfig, TemperaturePolicy};
-pub use openai::OpenAiCompatible;
+pub use chain::{Chain, PricedModel};
+pub use config::{ApiKey, ConfigError, ProviderConfig, TemperaturePolicy};
+pub use hosted::{HostedModel, Provider};
+pub use protocol::Protocol;
 pub use registry::{DuplicateModel, Entry, Models};
 pub use ssrf::{AddressError, AddressPolicy, BaseUrl};
+pub use verifiers::{Guard, GuardTemplate, HttpVerifier, ModelJudge, Moderation, OutsideSeat};
 pub use web::{WebClient, WebError};

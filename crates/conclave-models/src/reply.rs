@@ -131,7 +131,7 @@ fn model_name(name: String) -> String {
 
 fn nothing_said(finish: FinishReason) -> Fault {
     if finish == FinishReason::ContentFilter {
-        Fault::refused("its own filter withheld the reply", false)
+        Fault::refused("its own filter withheld the reply", false).conclusive()
     } else {
         Fault::invalid("the reply neither says nor does anything")
     }

@@ -13,7 +13,7 @@ const REQUESTS_PER_RETRY: u32 = 10;
 /// The most that can be saved up, in requests.
 const SAVED_MAX: u32 = 10 * REQUESTS_PER_RETRY;
 /// The longest wait a provider may ask for.
-const WAIT_SECONDS_MAX: u64 = 1;
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// What retries are paid from.
 #[derive(Debug)]
@@ -44,9 +44,14 @@ impl RetryBudget {
 /// and that it soon will.
 pub(crate) fn wait_asked_for(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let is_busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-    let value = headers.get(RETRY_AFTER).filter(|_| is_busy)?;
-    let seconds: u64 = value.to_str().ok()?.trim().parse().ok()?;
-    (seconds <= WAIT_SECONDS_MAX).then(|| Duration::from_secs(seconds))
+    let wait = retry_after(headers).filter(|_| is_busy)?;
+    (wait <= WAIT_MAX).then_some(wait)
+}
+
+/// The seconds a provider asks to be left alone.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

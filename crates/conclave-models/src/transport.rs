@@ -10,7 +10,7 @@ use crate::config::{ConfigError, ProviderConfig};
 use crate::fault::Fault;
 use crate::ssrf::{AddressError, AddressPolicy, BaseUrl, CheckedResolver, Lookup};
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Method, Request, Response, StatusCode, Url, redirect, retry};
 use secrecy::{ExposeSecret, SecretString};
@@ -30,8 +30,9 @@ const RESERVED_HEADERS: [&str; 6] =
 /// A pool of connections to one provider.
 pub(crate) struct Transport {
     client: Client,
-    url: Url,
+    base: BaseUrl,
     headers: HeaderMap,
+    key_header: HeaderName,
 }
 
 /// Why no answer began.
@@ -65,13 +66,27 @@ impl Transport {
             message: error.without_url().to_string(),
         })?;
         warn_if_exposed(config, &base);
-        Ok(Self { client, url: base.endpoint("chat/completions"), headers: headers(config)? })
+        let key_header = config.protocol.key_header();
+        Ok(Self { client, base, headers: headers(config)?, key_header })
     }
 
-    /// Sends one request and waits for the head of the answer.
-    pub(crate) async fn post(&self, body: Bytes) -> Result<Answer, SendError> {
-        let mut request = Request::new(Method::POST, self.url.clone());
+    /// Where the provider is.
+    pub(crate) const fn base(&self) -> &BaseUrl {
+        &self.base
+    }
+
+    /// Sends one request with this key and waits for the head of the answer.
+    pub(crate) async fn post(
+        &self,
+        url: &Url,
+        key: Option<&HeaderValue>,
+        body: Bytes,
+    ) -> Result<Answer, SendError> {
+        let mut request = Request::new(Method::POST, url.clone());
         *request.headers_mut() = self.headers.clone();
+        if let Some(key) = key {
+            request.headers_mut().insert(self.key_header.clone(), key.clone());
+        }
         *request.body_mut() = Some(body.into());
         match self.client.execute(request).await {
             Ok(response) => Ok(Answer { response }),
@@ -115,7 +130,7 @@ pub(crate) fn guarded(base: &BaseUrl, lookup: Lookup) -> ClientBuilder {
 }
 
 fn warn_if_exposed(config: &ProviderConfig, base: &BaseUrl) {
-    let has_secret = config.api_key.is_some() || !config.headers.is_empty();
+    let has_secret = !config.api_keys.is_empty() || !config.headers.is_empty();
     let is_exposed = !base.is_encrypted() && base.policy() == AddressPolicy::Public;
     if has_secret && is_exposed {
         tracing::warn!(provider = config.name, "its key is sent without encryption");
@@ -129,11 +144,7 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, ConfigError> {
     };
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Some(key) = &config.api_key {
-        let bearer = SecretString::from(format!("Bearer {}", key.expose_secret()));
-        let value = secret_value(&bearer).ok_or_else(|| refuse(AUTHORIZATION.as_str()))?;
-        headers.insert(AUTHORIZATION, value);
-    }
+    headers.extend(config.protocol.headers());
     for (name, value) in &config.headers {
         let parsed: HeaderName = name.parse().map_err(|_| refuse(name))?;
         if RESERVED_HEADERS.contains(&parsed.as_str()) {

@@ -32,6 +32,10 @@ struct RawClaim<'a> {
     input_tokens: Option<&'a RawValue>,
     #[serde(borrow, default)]
     output_tokens: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    cache_creation_input_tokens: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    cache_read_input_tokens: Option<&'a RawValue>,
 }
 
 impl Claim {
@@ -41,7 +45,7 @@ impl Claim {
             return Self::default();
         };
         Self {
-            input: raw.prompt_tokens.or(raw.input_tokens).and_then(tokens),
+            input: raw.prompt_tokens.and_then(tokens).or_else(|| raw.input()),
             output: raw.completion_tokens.or(raw.output_tokens).and_then(tokens),
         }
     }
@@ -56,6 +60,16 @@ impl Claim {
             output_tokens: believed_output.unwrap_or_else(|| count_tokens(written)),
         };
         (usage, believed_input.is_none() || believed_output.is_none())
+    }
+}
+
+impl RawClaim<'_> {
+    /// Anthropic counts what it read from its cache beside the rest; every part was read.
+    fn input(&self) -> Option<u64> {
+        let cached = [self.cache_creation_input_tokens, self.cache_read_input_tokens];
+        let cached: u64 = cached.into_iter().flatten().filter_map(tokens).sum();
+        let fresh = self.input_tokens.and_then(tokens)?;
+        Some(fresh + cached).filter(|tokens| *tokens <= TOKENS_MAX)
     }
 }
 
@@ -133,6 +147,8 @@ mod tests {
             r#"{"prompt_tokens": 7, "completion_tokens": 9, "total_tokens": 16}"#,
             r#"{"prompt_tokens": 7.0, "completion_tokens": 9.0}"#,
             r#"{"input_tokens": 7, "output_tokens": 9}"#,
+            r#"{"input_tokens": 2, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 1,
+                "output_tokens": 9}"#,
         ] {
             assert_eq!(settled(claim, "hello"), (usage(7, 9), false), "{claim}");
         }

@@ -4,7 +4,7 @@
 use ask::{Outcome, ask, config, request};
 use conclave_core::{Candidate, GenerationFailure, Usage};
 use conclave_engine::{Model, ModelError};
-use conclave_models::{BreakerLimits, OpenAiCompatible, ProviderConfig};
+use conclave_models::{BreakerLimits, HostedModel, ProviderConfig};
 use conclave_testkit::{Behaviour, MockModel, Script};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const GIBIBYTE: u64 = 1 << 30;
 
 async fn meet(behaviour: Behaviour, stream: bool) -> Outcome<(Result<Candidate, ModelError>, u64)> {
     let mock = MockModel::scripted(Script::always(behaviour)).await?;
-    let model = OpenAiCompatible::new(ProviderConfig {
+    let model = HostedModel::new(ProviderConfig {
         response_bytes_max: BYTES_MAX,
         stream_upstream: stream,
         ..config(&mock)
@@ -56,6 +56,7 @@ async fn each_fault_has_its_kind_and_is_met_once() -> Outcome<()> {
         (slow(), Timeout),
         (Behaviour::HangUp, Unreachable),
         (Behaviour::HalfClose, Invalid),
+        (Behaviour::ShortLength, Invalid),
         (Behaviour::Reset, Invalid),
         (Behaviour::Garbage(vec![0, 159, 146, 150]), Invalid),
         (Behaviour::Garbage(Vec::new()), Invalid),
@@ -83,7 +84,7 @@ async fn nobody_listening_is_unreachable() -> Outcome<()> {
     let mock = MockModel::scripted(Script::always(Behaviour::Hang)).await?;
     let config = config(&mock);
     mock.stop().await;
-    let error = ask(&OpenAiCompatible::new(config)?, "hello").await.err();
+    let error = ask(&HostedModel::new(config)?, "hello").await.err();
     let failure = error.map(|error| error.failure);
     assert_eq!(failure, Some(GenerationFailure::Unreachable));
     Ok(())
@@ -92,7 +93,7 @@ async fn nobody_listening_is_unreachable() -> Outcome<()> {
 #[tokio::test]
 async fn a_provider_that_cannot_speak_tls_is_unreachable() -> Outcome<()> {
     let mock = MockModel::scripted(Script::always(Behaviour::Reply("plain".into()))).await?;
-    let model = OpenAiCompatible::new(ProviderConfig {
+    let model = HostedModel::new(ProviderConfig {
         base_url: mock.base_url().replace("http:", "https:"),
         ..config(&mock)
     })?;
@@ -120,7 +121,7 @@ async fn an_error_says_its_status_and_no_secret() -> Outcome<()> {
     }});
     let mock =
         MockModel::scripted(Script::always(Behaviour::Status(401, body.to_string()))).await?;
-    let model = OpenAiCompatible::new(ProviderConfig {
+    let model = HostedModel::new(ProviderConfig {
         headers: vec![("x-token".into(), "hunter2222".into())],
         ..config(&mock)
     })?;
@@ -143,7 +144,7 @@ async fn usage_that_is_not_believable_is_counted_here() -> Outcome<()> {
         Behaviour::NanUsage("eight by".into()),
     ] {
         let mock = MockModel::scripted(Script::always(behaviour)).await?;
-        let model = OpenAiCompatible::new(config(&mock))?;
+        let model = HostedModel::new(config(&mock))?;
         let expected = Usage { input_tokens: 3, output_tokens: 2 };
         assert_eq!(ask(&model, "nine byte").await?.usage, expected);
         assert_eq!(model.usage_estimates(), 1);
@@ -159,12 +160,12 @@ async fn a_busy_provider_is_asked_once_more() -> Outcome<()> {
             Behaviour::Reply("now".into()),
         ]))
         .await?;
-        let model = OpenAiCompatible::new(config(&mock))?;
+        let model = HostedModel::new(config(&mock))?;
         assert_eq!(ask(&model, "hello").await?.text, "now");
         assert_eq!(mock.requests(), 2);
     }
     let busy = MockModel::scripted(Script::always(Behaviour::RetryAfter(503, 0))).await?;
-    let model = OpenAiCompatible::new(config(&busy))?;
+    let model = HostedModel::new(config(&busy))?;
     assert!(ask(&model, "hello").await.is_err());
     assert_eq!(busy.requests(), 2);
     Ok(())
@@ -178,7 +179,7 @@ async fn a_request_that_was_seen_is_not_sent_again_on_a_used_connection() -> Out
         Behaviour::Reply("never asked for".into()),
     ]))
     .await?;
-    let model = OpenAiCompatible::new(config(&mock))?;
+    let model = HostedModel::new(config(&mock))?;
     ask(&model, "hello").await?;
     let failure = ask(&model, "hello").await.err().map(|error| error.failure);
     assert_eq!(failure, Some(GenerationFailure::Unreachable));
@@ -189,7 +190,7 @@ async fn a_request_that_was_seen_is_not_sent_again_on_a_used_connection() -> Out
 #[tokio::test]
 async fn a_connection_that_was_closed_while_idle_goes_unnoticed() -> Outcome<()> {
     let mock = MockModel::scripted(Script::always(Behaviour::Reply("before".into()))).await?;
-    let model = OpenAiCompatible::new(config(&mock))?;
+    let model = HostedModel::new(config(&mock))?;
     assert_eq!(ask(&model, "hello").await?.text, "before");
     let address = mock.address();
     mock.stop().await;
@@ -202,7 +203,7 @@ async fn a_connection_that_was_closed_while_idle_goes_unnoticed() -> Outcome<()>
 #[tokio::test]
 async fn a_retry_storm_adds_little() -> Outcome<()> {
     let mock = MockModel::scripted(Script::always(Behaviour::RetryAfter(503, 0))).await?;
-    let model = OpenAiCompatible::new(ProviderConfig {
+    let model = HostedModel::new(ProviderConfig {
         breaker: BreakerLimits { failures: 0, ..BreakerLimits::default() },
         ..config(&mock)
     })?;
@@ -213,9 +214,9 @@ async fn a_retry_storm_adds_little() -> Outcome<()> {
     Ok(())
 }
 
-async fn down(pause: Duration) -> Outcome<(MockModel, OpenAiCompatible)> {
+async fn down(pause: Duration) -> Outcome<(MockModel, HostedModel)> {
     let mock = MockModel::scripted(Script::always(Behaviour::Status(500, String::new()))).await?;
-    let model = OpenAiCompatible::new(ProviderConfig {
+    let model = HostedModel::new(ProviderConfig {
         breaker: BreakerLimits { failures: 5, pause },
         ..config(&mock)
     })?;
@@ -244,10 +245,39 @@ async fn after_the_pause_one_request_probes() -> Outcome<()> {
     Ok(())
 }
 
+/// F-16: everything answers 503, five hundred requests in a second or less.
+#[tokio::test]
+async fn a_storm_of_503_opens_the_breaker_at_once_and_one_request_probes() -> Outcome<()> {
+    let mock = MockModel::scripted(Script::always(Behaviour::RetryAfter(503, 0))).await?;
+    let pause = Duration::from_secs(60);
+    let breaker = BreakerLimits { pause, ..BreakerLimits::default() };
+    let model = HostedModel::new(ProviderConfig { breaker, ..config(&mock) })?;
+    let start = Instant::now();
+    for _ in 0..10 {
+        let burst = (0..50).map(|_| ask(&model, "hello"));
+        let results = futures_util::future::join_all(burst).await;
+        assert!(results.iter().all(Result::is_err));
+    }
+    // The first burst is under way before the first answer; then nobody is sent any more.
+    assert!(mock.requests() <= 75, "{} requests", mock.requests());
+    let refused = ask(&model, "hello").await.err().ok_or("it answered")?;
+    assert!(refused.message.contains("left alone"), "{refused}");
+    assert!(start.elapsed() < PATIENCE, "took {:?}", start.elapsed());
+
+    let (mock, model) = down(Duration::ZERO).await?;
+    let before = mock.requests();
+    let probes = (0..50).map(|_| ask(&model, "hello"));
+    let results = futures_util::future::join_all(probes).await;
+    assert!(results.iter().all(Result::is_err));
+    let sent = mock.requests() - before;
+    assert_eq!(sent, 1, "one probe, and the pause begins anew for whoever comes with it");
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_clients_mistakes_do_not_shut_the_provider_out() -> Outcome<()> {
     let mock = MockModel::scripted(Script::always(Behaviour::Status(400, String::new()))).await?;
-    let model = OpenAiCompatible::new(config(&mock))?;
+    let model = HostedModel::new(config(&mock))?;
     for _ in 0..30 {
         let error = ask(&model, "hello").await.err().ok_or("it answered")?;
         assert_eq!(error.failure, GenerationFailure::Refused);

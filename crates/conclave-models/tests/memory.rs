@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use ask::{Outcome, ask, config};
-use conclave_models::{BreakerLimits, OpenAiCompatible, ProviderConfig};
+use conclave_models::{BreakerLimits, HostedModel, ProviderConfig};
 use conclave_testkit::{Behaviour, MockModel, Script};
 
 mod ask;
@@ -30,12 +30,12 @@ async fn endless_answers_do_not_fill_the_memory() -> Outcome<()> {
         Behaviour::GzipBomb,
     ];
     let warm = MockModel::scripted(Script::always(Behaviour::GzipBomb)).await?;
-    assert!(ask(&OpenAiCompatible::new(config(&warm))?, "hello").await.is_err());
+    assert!(ask(&HostedModel::new(config(&warm))?, "hello").await.is_err());
     let before = peak_bytes()?;
     for behaviour in endless {
         let mock = MockModel::scripted(Script::always(behaviour)).await?;
         for stream_upstream in [false, true] {
-            let model = OpenAiCompatible::new(ProviderConfig {
+            let model = HostedModel::new(ProviderConfig {
                 response_bytes_max: BYTES_MAX,
                 stream_upstream,
                 breaker: BreakerLimits { failures: 0, ..BreakerLimits::default() },

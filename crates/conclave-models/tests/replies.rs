@@ -3,7 +3,7 @@
 use ask::{Outcome, ask, config, request};
 use conclave_core::{FinishReason, ToolCall, Usage};
 use conclave_engine::Model;
-use conclave_models::{OpenAiCompatible, ProviderConfig, TemperaturePolicy};
+use conclave_models::{ApiKey, HostedModel, ProviderConfig, TemperaturePolicy};
 use conclave_testkit::{
     Behaviour, MockModel, Script, TOOL_CALL_ID, completion_sse, last_user_message,
 };
@@ -16,14 +16,14 @@ async fn replying(text: &str) -> Outcome<MockModel> {
     Ok(MockModel::scripted(Script::always(Behaviour::Reply(text.into()))).await?)
 }
 
-fn streaming(mock: &MockModel) -> Outcome<OpenAiCompatible> {
-    Ok(OpenAiCompatible::new(ProviderConfig { stream_upstream: true, ..config(mock) })?)
+fn streaming(mock: &MockModel) -> Outcome<HostedModel> {
+    Ok(HostedModel::new(ProviderConfig { stream_upstream: true, ..config(mock) })?)
 }
 
 #[tokio::test]
 async fn a_reply_comes_back_with_what_it_cost() -> Outcome<()> {
     let mock = replying("hello there").await?;
-    for model in [OpenAiCompatible::new(config(&mock))?, streaming(&mock)?] {
+    for model in [HostedModel::new(config(&mock))?, streaming(&mock)?] {
         let candidate = ask(&model, "hello").await?;
         assert_eq!(candidate.text, "hello there");
         assert_eq!(candidate.model, "mock-model");
@@ -43,7 +43,7 @@ async fn a_tool_call_comes_back_the_same_either_way() -> Outcome<()> {
         arguments: arguments.clone(),
     }))
     .await?;
-    for model in [OpenAiCompatible::new(config(&mock))?, streaming(&mock)?] {
+    for model in [HostedModel::new(config(&mock))?, streaming(&mock)?] {
         let candidate = ask(&model, "hello").await?;
         let expected = ToolCall {
             id: TOOL_CALL_ID.into(),
@@ -76,7 +76,7 @@ async fn a_provider_that_does_not_stream_is_understood_too() -> Outcome<()> {
     Ok(())
 }
 
-async fn connections_for_twenty(model: &OpenAiCompatible, mock: &MockModel) -> Outcome<u64> {
+async fn connections_for_twenty(model: &HostedModel, mock: &MockModel) -> Outcome<u64> {
     let before = mock.connections();
     for _ in 0..20 {
         ask(model, "hello").await?;
@@ -87,7 +87,7 @@ async fn connections_for_twenty(model: &OpenAiCompatible, mock: &MockModel) -> O
 #[tokio::test]
 async fn connections_are_used_again() -> Outcome<()> {
     let mock = replying("again").await?;
-    let whole = OpenAiCompatible::new(config(&mock))?;
+    let whole = HostedModel::new(config(&mock))?;
     assert_eq!(connections_for_twenty(&whole, &mock).await?, 1);
     // The end of a stream is read in the background, while the next request may open another.
     let events = streaming(&mock)?;
@@ -98,7 +98,7 @@ async fn connections_are_used_again() -> Outcome<()> {
 #[tokio::test]
 async fn models_of_one_provider_share_its_connections() -> Outcome<()> {
     let mock = replying("shared").await?;
-    let large = OpenAiCompatible::new(config(&mock))?;
+    let large = HostedModel::new(config(&mock))?;
     let small = large.with_model("small");
     ask(&large, "hello").await?;
     ask(&small, "hello").await?;
@@ -111,7 +111,7 @@ async fn models_of_one_provider_share_its_connections() -> Outcome<()> {
 #[tokio::test]
 async fn the_request_carries_the_key_and_our_headers() -> Outcome<()> {
     let mock = replying("seen").await?;
-    let model = OpenAiCompatible::new(ProviderConfig {
+    let model = HostedModel::new(ProviderConfig {
         headers: vec![("X-Title".into(), "our name".into())],
         ..config(&mock)
     })?;
@@ -129,8 +129,8 @@ async fn the_request_carries_the_key_and_our_headers() -> Outcome<()> {
 #[tokio::test]
 async fn another_attempt_differs() -> Outcome<()> {
     let mock = replying("again").await?;
-    let model = OpenAiCompatible::new(config(&mock))?;
-    let eager = OpenAiCompatible::new(ProviderConfig {
+    let model = HostedModel::new(config(&mock))?;
+    let eager = HostedModel::new(ProviderConfig {
         temperature: TemperaturePolicy::Always,
         ..config(&mock)
     })?;
@@ -151,10 +151,8 @@ async fn another_attempt_differs() -> Outcome<()> {
 #[tokio::test]
 async fn the_shorter_of_both_times_counts() -> Outcome<()> {
     let mock = MockModel::scripted(Script::always(Behaviour::Hang)).await?;
-    let model = OpenAiCompatible::new(ProviderConfig {
-        timeout: Duration::from_millis(50),
-        ..config(&mock)
-    })?;
+    let model =
+        HostedModel::new(ProviderConfig { timeout: Duration::from_millis(50), ..config(&mock) })?;
     let start = std::time::Instant::now();
     assert!(ask(&model, "hello").await.is_err());
     assert!(start.elapsed() < Duration::from_secs(3));
@@ -164,7 +162,7 @@ async fn the_shorter_of_both_times_counts() -> Outcome<()> {
 #[tokio::test]
 async fn an_absurd_time_is_no_trouble() -> Outcome<()> {
     let mock = replying("in time").await?;
-    let model = OpenAiCompatible::new(ProviderConfig { timeout: Duration::MAX, ..config(&mock) })?;
+    let model = HostedModel::new(ProviderConfig { timeout: Duration::MAX, ..config(&mock) })?;
     let mut request = request("hello");
     request.timeout = Duration::MAX;
     assert_eq!(model.generate(request).await?.text, "in time");
@@ -178,7 +176,7 @@ fn a_bad_configuration_is_refused_without_its_secrets() {
     let mut reserved_header = ProviderConfig::new("p", "https://api.example.com/v1");
     reserved_header.headers = vec![("Host".into(), "elsewhere.example".into())];
     let mut bad_key = ProviderConfig::new("p", "https://api.example.com/v1");
-    bad_key.api_key = Some("hunter2222\r\nx-evil: 1".into());
+    bad_key.api_keys = vec![ApiKey::new("hunter2222\r\nx-evil: 1")];
     for config in [
         ProviderConfig::new("p", "https://user:hunter2222@api.example.com/v1"),
         ProviderConfig::new("p", "http://169.254.169.254/v1"),
@@ -187,7 +185,7 @@ fn a_bad_configuration_is_refused_without_its_secrets() {
         bad_header,
         bad_key,
     ] {
-        let error = OpenAiCompatible::new(config.clone()).err();
+        let error = HostedModel::new(config.clone()).err();
         let shown = format!("{error:?} {config:?}");
         assert!(error.is_some(), "{shown}");
         assert!(!shown.contains("hunter2222"), "{shown}");
@@ -197,5 +195,5 @@ fn a_bad_configuration_is_refused_without_its_secrets() {
 #[test]
 fn an_encrypted_provider_can_be_configured() {
     let config = ProviderConfig::new("p", "https://api.example.com/v1");
-    assert!(OpenAiCompatible::new(config).is_ok());
+    assert!(HostedModel::new(config).is_ok());
 }

@@ -34,6 +34,8 @@ pub enum Behaviour {
     Garbage(Vec<u8>),
     /// Declares a length, sends half of it and closes.
     HalfClose,
+    /// Declares fewer bytes than the reply has.
+    ShortLength,
     /// Takes the request and closes without one byte.
     HangUp,
     /// Sends half a body, then resets the connection.

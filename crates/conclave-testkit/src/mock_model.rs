@@ -29,6 +29,10 @@ pub const SEEN_MAX: usize = 256;
 /// The largest request it reads.
 const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// The ends of the paths it serves: OpenAI's chat and moderations, Anthropic's messages, and a verifier
+/// of one's own.
+const PATHS: [&str; 4] = ["/chat/completions", "/moderations", "/messages", "/verify"];
+
 /// A running mock model.
 #[derive(Debug)]
 pub struct MockModel {
@@ -189,7 +193,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
 async fn handle(request: Request<Incoming>, shared: &Shared, reset: &ResetSwitch) -> Answer {
     let seen = read(request).await?;
     let body = seen.body.clone();
-    let served = seen.path.ends_with("/chat/completions");
+    let served = PATHS.iter().any(|path| seen.path.ends_with(path));
     shared.keep(seen);
     if !served {
         let missing = Behaviour::Status(404, r#"{"error":{"message":"no such path"}}"#.into());
@@ -213,6 +217,7 @@ async fn read(request: Request<Incoming>) -> io::Result<Seen> {
         .collect();
     Ok(Seen {
         path: head.uri.path().to_owned(),
+        query: head.uri.query().unwrap_or_default().to_owned(),
         headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
     })

@@ -7,6 +7,8 @@ use serde_json::Value;
 pub struct Seen {
     /// The path asked for.
     pub path: String,
+    /// What stands after `?` in it; empty where nothing does.
+    pub query: String,
     /// Every header, names in lower case, in order.
     pub headers: Vec<(String, String)>,
     /// The body; null where it was no JSON.

@@ -42,6 +42,7 @@ pub(crate) async fn answer(behaviour: Behaviour, streaming: bool, reset: &ResetS
         Behaviour::EndlessSseLine => respond(200, SSE, streamed(stream::repeat(piece()).map(Ok))),
         Behaviour::Slow { text, bytes, every } => respond(200, JSON, slow(&text, bytes, every)),
         Behaviour::HalfClose => half(None),
+        Behaviour::ShortLength => short_length(),
         Behaviour::Reset => half(Some(reset.clone())),
         Behaviour::Huge(bytes) => huge(bytes, true),
         Behaviour::HugeChunked(bytes) => huge(bytes, false),
@@ -161,6 +162,12 @@ fn half(reset: Option<ResetSwitch>) -> Answer {
     });
     let body = streamed(stream::iter([Ok(head)]).chain(end));
     declared(length as u64, body)
+}
+
+/// The server writes as many bytes as were declared and leaves the rest away.
+fn short_length() -> Answer {
+    let body = json_body(Behaviour::Reply("the end of this is cut".into())).into_bytes();
+    declared(body.len() as u64 / 2, streamed(stream::iter([Ok(Bytes::from(body))])))
 }
 
 fn huge(bytes: u64, declare: bool) -> Answer {

@@ -1,20 +1,16 @@
 //! Wiring: configuration in, engine out.
 
-use crate::config::{
-    AuditFailure, Config, ModeName, OfferedModel, OnInjection, OnInputBlock, Provider,
-    ProviderKind, ScrutinyName,
-};
+use crate::config::{AuditFailure, Config, ModeName, OnInjection, OnInputBlock, ScrutinyName};
+use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
-use conclave_core::{MicroUsd, Mode, Scrutiny, Seat, TenantId, UserId};
+use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
     Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Settings, Subjects, Verifier,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
-use conclave_models::{Builtin, Entry, Models, OpenAiCompatible, ProviderConfig};
 use conclave_store::{RetentionRules, RootKey, Stamp, TenantRetention};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +50,7 @@ pub fn engine(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
 
 fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
     let instinct = instinct(config)?;
+    let upstream = Upstream::connect(config)?;
     let settings =
         Settings { directives: instinct.digest(), ..settings(config, ground.pseudonym_key) };
     Ok(Engine {
@@ -62,8 +59,8 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         field: Arc::new(conclave_voice::Field::builtin().context("field files")?),
         voices: Arc::new(conclave_voice::Voices::builtin().context("persona files")?),
         resources: Arc::new(conclave_voice::Resources::builtin().context("resource files")?),
-        models: Arc::new(models(config)?),
-        panel: panel(config)?,
+        models: Arc::new(upstream.offered()?),
+        panel: panel(config, upstream.verifiers(&ground.entropy)?)?,
         verdicts: Arc::default(),
         ledger: ground.ledger.clone(),
         archive: ground.archive.clone(),
@@ -188,7 +185,8 @@ pub fn digest(config: &Config) -> [u8; 32] {
     Sha256::digest(serde_json::to_vec(config).unwrap_or_default()).into()
 }
 
-fn panel(config: &Config) -> anyhow::Result<Panel> {
+/// The built-in verifiers, and those that are asked elsewhere.
+fn panel(config: &Config, outside: Vec<Arc<dyn Verifier>>) -> anyhow::Result<Panel> {
     let judges = conclave_verifiers::builtin().context("verifier files")?;
     let seated = judges.into_iter().map(|judge| {
         let seat = judge.seat();
@@ -200,64 +198,5 @@ fn panel(config: &Config) -> anyhow::Result<Panel> {
         });
         Arc::new(BuiltIn::seated(judge, changed)) as Arc<dyn Verifier>
     });
-    Ok(Panel::new(seated.collect()))
-}
-
-fn models(config: &Config) -> anyhow::Result<Models> {
-    let providers: BTreeMap<_, _> =
-        config.providers.iter().map(|provider| (provider.name.as_str(), provider)).collect();
-    let mut entries = vec![builtin()?];
-    for model in &config.models {
-        let provider = providers
-            .get(model.provider.as_str())
-            .ok_or_else(|| anyhow!("there is no provider `{}`", model.provider))?;
-        entries.push(offered(model, provider)?);
-    }
-    Ok(Models::new(entries)?)
-}
-
-fn builtin() -> anyhow::Result<Entry> {
-    Ok(Entry {
-        name: Builtin::NAME.into(),
-        upstream: Builtin::NAME.into(),
-        model: Arc::new(Builtin::new().context("responder files")?),
-        provider: "conclave".into(),
-        input_price: MicroUsd(0),
-        output_price: MicroUsd(0),
-    })
-}
-
-fn offered(model: &OfferedModel, provider: &Provider) -> anyhow::Result<Entry> {
-    let ProviderKind::Openai = provider.kind;
-    let api_key = match &provider.api_key {
-        Some(reference) => Some(
-            reference
-                .resolve()
-                .map_err(|why| anyhow!("the key of provider `{}`: {why}", provider.name))?,
-        ),
-        None => None,
-    };
-    let upstream = model.upstream_model.clone().unwrap_or_else(|| model.name.clone());
-    let settings = ProviderConfig {
-        api_key: api_key.map(Into::into),
-        upstream_model: Some(upstream.clone()),
-        allow_private: provider.allow_private,
-        response_bytes_max: provider.reply_bytes_max,
-        ..ProviderConfig::new(&provider.name, &provider.base_url)
-    };
-    Ok(Entry {
-        name: model.name.clone(),
-        upstream,
-        model: Arc::new(OpenAiCompatible::new(settings)?),
-        provider: provider.name.as_str().into(),
-        input_price: price(model.input_usd_per_million),
-        output_price: price(model.output_usd_per_million),
-    })
-}
-
-/// Dollars to millionths; the range was checked when the file was read.
-fn price(dollars: f64) -> MicroUsd {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e12")]
-    let micro = (dollars * 1e6).round() as u64;
-    MicroUsd(micro)
+    Ok(Panel::new(seated.chain(outside).collect()))
 }

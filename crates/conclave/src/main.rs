@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod output;
 mod system;
+mod upstream;
 
 use clap::Parser;
 use cli::{Cli, Command, LogFormat};

@@ -116,6 +116,7 @@ fn vote(ballot: &conclave_core::Ballot) -> Value {
     let (vote, confidence) = match ballot.cast {
         Cast::Voted { vote, confidence } => (vote.as_str(), Some(confidence)),
         Cast::Abstained(_) => ("abstained", None),
+        Cast::Excused(_) => ("excused", None),
         Cast::NotApplicable => ("not_applicable", None),
     };
     json!({

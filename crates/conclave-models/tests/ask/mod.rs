@@ -1,8 +1,9 @@
 //! How the tests ask.
+#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use conclave_core::{Candidate, Message, Role, Score};
 use conclave_engine::{Model, ModelError, ModelRequest};
-use conclave_models::{OpenAiCompatible, ProviderConfig};
+use conclave_models::{ApiKey, HostedModel, ProviderConfig};
 use conclave_testkit::MockModel;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 /// A provider at this mock, with a key.
 pub fn config(mock: &MockModel) -> ProviderConfig {
     ProviderConfig {
-        api_key: Some("sk-test-0123456789".into()),
+        api_keys: vec![ApiKey::new("sk-test-0123456789")],
         upstream_model: Some("upstream".into()),
         ..ProviderConfig::new("mock", mock.base_url())
     }
@@ -45,6 +46,6 @@ fn object(value: Value) -> serde_json::Map<String, Value> {
 }
 
 /// Asks it.
-pub async fn ask(model: &OpenAiCompatible, text: &str) -> Result<Candidate, ModelError> {
+pub async fn ask(model: &HostedModel, text: &str) -> Result<Candidate, ModelError> {
     model.generate(request(text)).await
 }

@@ -3,7 +3,7 @@
 //! **Invariant:** what is found depends on the text and the data alone, and comes in text order.
 
 use super::phrase::{Node, Place, first_words};
-use super::token::{Tokens, UNKNOWN};
+use super::token::{NUMBER, Tokens, UNKNOWN, is_number_id};
 
 /// Where a rule was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +64,11 @@ impl Matcher {
             if *id == UNKNOWN {
                 continue;
             }
-            let Some(numbers) = self.starting.get(*id as usize) else {
-                continue;
-            };
+            let starting = |word: u32| self.starting.get(word as usize).into_iter().flatten();
+            // A phrase that starts with any number starts with a named one too.
+            let also = (*id != NUMBER && is_number_id(*id)).then(|| starting(NUMBER));
             let place = Place::new(tokens, start);
-            for number in numbers {
+            for number in starting(*id).chain(also.into_iter().flatten()) {
                 let entry = &self.phrases[*number as usize];
                 if !present.any_of(&entry.needs) {
                     continue;
@@ -105,6 +105,9 @@ impl Present {
                 bits.resize(cell + 1, 0);
             }
             bits[cell] |= 1 << bit;
+            if is_number_id(*id) {
+                bits[0] |= 1 << NUMBER;
+            }
         }
         Self(bits)
     }
@@ -156,6 +159,12 @@ mod tests {
             ("they ~ not ~ care", "they do not really care", true),
             ("do it|go on", "please go on", true),
             ("take # pills", "take 40 pills", true),
+            ("take (#|24) pills", "take 24 pills", true),
+            ("# pills or (24|36)", "24 pills or 36", true),
+            ("# pills or (24|36)", "36 pills or 25", false),
+            ("(119|110)", "call 119 now", true),
+            ("(119|110)", "yeah, do it 1", false),
+            ("call (911|#)", "call 911", true),
             ("いらない(よ|ね)?$", "友達なんていらないよ。", true),
             ("友達~3いらない", "友達なんていらない", true),
             ("友達~3いらない", "友達は大切で、心配いらない", false),

@@ -13,7 +13,9 @@
 //! **Invariant:** a phrase is followed as a set of positions in one machine word, so the work per
 //! starting point is bounded by the phrase's length, whatever the text.
 
-use super::token::{NEVER, NOT, NUMBER, Tokens, Vocabulary, fold, is_solitary, is_wordly};
+use super::token::{
+    NEVER, NOT, NUMBER, Tokens, Vocabulary, fold, is_number_id, is_solitary, is_wordly,
+};
 use std::collections::HashMap;
 
 /// The most words a phrase may span.
@@ -275,6 +277,11 @@ pub fn first_words(nodes: &[Node]) -> Option<Vec<u32>> {
     None
 }
 
+/// Whether a word is one of these, sorted; where any number is meant, each is.
+fn is_meant(words: &[u32], id: u32) -> bool {
+    words.binary_search(&id).is_ok() || (words.first() == Some(&NUMBER) && is_number_id(id))
+}
+
 /// One starting point in a text.
 #[derive(Clone, Copy)]
 pub struct Place<'t> {
@@ -312,11 +319,11 @@ impl<'t> Place<'t> {
 
     fn step(self, node: &Node, set: u64) -> u64 {
         match node {
-            Node::Word(word) => self.advance(set, |id| id == *word),
+            Node::Word(word) => self.advance(set, |id| is_meant(&[*word], id)),
             Node::Any { words, phrases, optional } => {
                 let mut reached = if *optional { set } else { 0 };
                 if !words.is_empty() {
-                    reached |= self.advance(set, |id| words.binary_search(&id).is_ok());
+                    reached |= self.advance(set, |id| is_meant(words, id));
                 }
                 phrases.iter().fold(reached, |reached, phrase| reached | self.follow(phrase, set))
             }

@@ -10,18 +10,22 @@ use unicode_normalization::UnicodeNormalization;
 
 /// A word the data files never mention.
 pub const UNKNOWN: u32 = 0;
-/// Any number.
+/// Any number that no phrase names.
 pub const NUMBER: u32 = 1;
 /// "not": no gap of a phrase reaches across it.
 pub const NOT: u32 = 2;
 /// "never": no gap of a phrase reaches across it.
 pub const NEVER: u32 = 3;
+/// Numbers that phrases name, such as 911, have ids of their own up to here: a phrase that says 119
+/// means 119.
+const NAMED_NUMBERS_END: u32 = NEVER + 1 + 64;
 
 /// The words data files use, and their spellings.
 #[derive(Debug)]
 pub struct Vocabulary {
     ids: HashMap<Box<str>, u32>,
     chars: HashMap<char, u32>,
+    numbers: HashMap<Box<str>, u32>,
     spellings: HashMap<Box<str>, Box<[Box<str>]>>,
     next: u32,
 }
@@ -31,13 +35,14 @@ impl Vocabulary {
     #[must_use]
     pub fn new(spellings: HashMap<Box<str>, Box<[Box<str>]>>) -> Self {
         let ids = [("not".into(), NOT), ("never".into(), NEVER)].into();
-        Self { ids, chars: HashMap::new(), spellings, next: NEVER + 1 }
+        let numbers = HashMap::new();
+        Self { ids, chars: HashMap::new(), numbers, spellings, next: NAMED_NUMBERS_END }
     }
 
     /// The id of a folded word, made if new.
     pub fn intern(&mut self, word: &str) -> u32 {
         if is_number(word) {
-            return NUMBER;
+            return self.intern_number(word);
         }
         if let Some(id) = self.id(word) {
             return id;
@@ -50,6 +55,14 @@ impl Vocabulary {
             _ => self.ids.insert(word.into(), id),
         };
         id
+    }
+
+    fn intern_number(&mut self, word: &str) -> u32 {
+        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX).saturating_add(NEVER + 1);
+        if next >= NAMED_NUMBERS_END && !self.numbers.contains_key(word) {
+            return NUMBER;
+        }
+        *self.numbers.entry(word.into()).or_insert(next)
     }
 
     fn id(&self, word: &str) -> Option<u32> {
@@ -92,8 +105,16 @@ impl Vocabulary {
     }
 
     fn lookup(&self, word: &str) -> u32 {
-        if is_number(word) { NUMBER } else { self.id(word).unwrap_or(UNKNOWN) }
+        if is_number(word) {
+            return self.numbers.get(word).copied().unwrap_or(NUMBER);
+        }
+        self.id(word).unwrap_or(UNKNOWN)
     }
+}
+
+/// Whether an id is that of a number, named by a phrase or not.
+pub const fn is_number_id(id: u32) -> bool {
+    id == NUMBER || (NEVER < id && id < NAMED_NUMBERS_END)
 }
 
 fn is_number(word: &str) -> bool {

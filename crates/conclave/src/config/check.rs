@@ -1,13 +1,9 @@
 //! What types alone cannot say about a configuration.
 
-use super::{AuditFailure, Config, ModeName};
+use super::{AuditFailure, Config, ModeName, check_upstream};
 use conclave_core::{TenantId, UserId};
 use std::collections::BTreeSet;
 use std::fmt;
-
-/// The verifiers that may be named.
-const VERIFIERS: [&str; 7] =
-    ["crisis", "higher_self", "wisdom", "shadow", "attachment", "counterfactual", "classifier"];
 
 /// One thing found in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +28,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     let mut found = Findings(Vec::new());
     ranges(config, &mut found);
     references(config, &mut found);
-    seats(config, &mut found);
+    check_upstream::check(config, &mut found);
     anchors(config, &mut found);
     tenants(config, &mut found);
     warnings(config, &mut found);
@@ -40,18 +36,19 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     found.0
 }
 
-struct Findings(Vec<Finding>);
+/// What was found so far.
+pub(super) struct Findings(Vec<Finding>);
 
 impl Findings {
-    fn error(&mut self, path: impl Into<String>, message: impl Into<String>) {
+    pub(super) fn error(&mut self, path: impl Into<String>, message: impl Into<String>) {
         self.0.push(Finding { is_error: true, path: path.into(), message: message.into() });
     }
 
-    fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {
+    pub(super) fn warn(&mut self, path: impl Into<String>, message: impl Into<String>) {
         self.0.push(Finding { is_error: false, path: path.into(), message: message.into() });
     }
 
-    fn range(&mut self, path: &str, value: u64, least: u64, most: u64) {
+    pub(super) fn range(&mut self, path: &str, value: u64, least: u64, most: u64) {
         if !(least..=most).contains(&value) {
             self.error(path, format!("must be {least} to {most}, not {value}"));
         }
@@ -106,26 +103,6 @@ fn references(config: &Config, found: &mut Findings) {
             let message = format!("there is no provider `{}`", model.provider);
             found.error(format!("models[{at}].provider"), message);
         }
-    }
-}
-
-fn seats(config: &Config, found: &mut Findings) {
-    for (name, seat) in &config.verifiers {
-        let path = format!("verifiers.{name}");
-        if !VERIFIERS.contains(&name.as_str()) {
-            found.error(&path, format!("there is no such verifier; there are {VERIFIERS:?}"));
-        }
-        if let Some(weight) = seat.weight {
-            found.range(&format!("{path}.weight"), weight.into(), 1, 100);
-        }
-        let loosened = seat.monitor == Some(true) || seat.required == Some(false);
-        if name == "crisis" && loosened {
-            found.error(&path, "Crisis always votes and is always required");
-        }
-    }
-    let watching = config.verifiers.values().filter(|seat| seat.monitor == Some(true)).count();
-    if VERIFIERS.len() - 1 < watching + 3 {
-        found.error("verifiers", "at least three verifiers must vote on every reply");
     }
 }
 

@@ -4,14 +4,21 @@
 //! and scrutiny and bars may only be raised.
 
 mod check;
+mod check_upstream;
 mod database;
 mod load;
+mod named;
 mod secret;
+mod upstream;
+mod verifiers;
 
 pub use check::{Finding, findings};
+pub use check_upstream::{OUTSIDE_TIMEOUT_MS, stand_ins};
 pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
 pub use secret::SecretRef;
+pub use upstream::{OfferedModel, Provider, ProviderKind};
+pub use verifiers::{GuardTemplate, OnFailure, SeatChange, VerifierKind};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,10 +47,16 @@ pub struct Config {
     /// How requests are treated.
     pub policy: Policy,
     /// Servers that run models.
+    #[serde(deserialize_with = "named::list")]
+    #[schemars(schema_with = "named::schema::<Provider>")]
     pub providers: Vec<Provider>,
     /// Models offered to clients, beside `builtin`.
+    #[serde(deserialize_with = "named::list")]
+    #[schemars(schema_with = "named::schema::<OfferedModel>")]
     pub models: Vec<OfferedModel>,
-    /// Changes to the seats of verifiers, by name.
+    /// Changes to the seats of verifiers, and verifiers of one's own, by name.
+    #[serde(deserialize_with = "named::table")]
+    #[schemars(schema_with = "named::schema::<SeatChange>")]
     pub verifiers: BTreeMap<String, SeatChange>,
     /// How the ledger is signed and where its checkpoints are copied to.
     #[serde(skip_serializing_if = "Ledger::is_default")]
@@ -328,72 +341,4 @@ pub enum OnInjection {
     Flag,
     /// It is refused.
     Block,
-}
-
-/// A server that runs models.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Provider {
-    /// A name for `[[models]]` to refer to.
-    pub name: String,
-    /// What it speaks.
-    #[serde(default)]
-    pub kind: ProviderKind,
-    /// Its address up to and including `/v1`.
-    pub base_url: String,
-    /// `env:NAME` or `file:PATH`.
-    #[serde(default)]
-    pub api_key: Option<SecretRef>,
-    /// Permits a private address other than loopback.
-    #[serde(default)]
-    pub allow_private: bool,
-    /// Bytes of one reply.
-    #[serde(default = "reply_bytes_max")]
-    #[schemars(range(min = 1024, max = 16_777_216))]
-    pub reply_bytes_max: usize,
-}
-
-const fn reply_bytes_max() -> usize {
-    2 * 1024 * 1024
-}
-
-/// What a provider speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ProviderKind {
-    /// OpenAI's chat interface, as spoken by OpenAI, vLLM, Ollama, llama.cpp and many others.
-    #[default]
-    Openai,
-}
-
-/// A model offered to clients.
-#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OfferedModel {
-    /// The name clients ask for.
-    pub name: String,
-    /// The provider that runs it.
-    pub provider: String,
-    /// Its name there, if another.
-    #[serde(default)]
-    pub upstream_model: Option<String>,
-    /// Dollars per million tokens read.
-    #[serde(default)]
-    pub input_usd_per_million: f64,
-    /// Dollars per million tokens written.
-    #[serde(default)]
-    pub output_usd_per_million: f64,
-}
-
-/// A change to a verifier's seat.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct SeatChange {
-    /// Its weight in the sum; its priority when left out.
-    #[schemars(range(min = 1, max = 100))]
-    pub weight: Option<u16>,
-    /// Nothing is delivered without its vote.
-    pub required: Option<bool>,
-    /// Recorded, never counted.
-    pub monitor: Option<bool>,
 }

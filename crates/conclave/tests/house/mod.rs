@@ -107,6 +107,14 @@ impl House {
         self.log.lock().unwrap().clone()
     }
 
+    /// The most memory it ever held, in bytes.
+    pub fn peak_bytes(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kibibytes: usize = line.trim().trim_end_matches(" kB").parse().unwrap();
+        kibibytes * 1024
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

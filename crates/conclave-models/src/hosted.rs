@@ -1,0 +1,226 @@
+//! A model that a provider runs, as a [`Model`].
+
+use crate::anthropic;
+use crate::body::UpstreamBody;
+use crate::config::{ConfigError, ProviderConfig};
+use crate::fault::Fault;
+use crate::link::{Call, Link, Received};
+use crate::protocol::Protocol;
+use crate::reply::{Proposal, read_reply};
+use crate::ssrf::{Lookup, system_lookup};
+use bytes::Bytes;
+use conclave_core::Candidate;
+use conclave_engine::{Model, ModelError, ModelRequest};
+use futures_util::future::BoxFuture;
+use reqwest::Url;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A provider. Clones share connections, keys, breaker and retry budget.
+#[derive(Clone)]
+pub struct Provider {
+    pub(crate) link: Arc<Link>,
+    usage_estimates: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Provider").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+impl Provider {
+    /// Checks the configuration and makes the client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub fn new(config: ProviderConfig) -> Result<Self, ConfigError> {
+        Self::with_lookup(config, system_lookup())
+    }
+
+    fn with_lookup(config: ProviderConfig, lookup: Lookup) -> Result<Self, ConfigError> {
+        let link = Arc::new(Link::new(config, lookup)?);
+        Ok(Self { link, usage_estimates: Arc::default() })
+    }
+
+    /// One of its models, by the name the provider gives it.
+    #[must_use]
+    pub fn model(&self, upstream_model: &str) -> HostedModel {
+        HostedModel::of(self.clone(), Some(upstream_model.into()))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.link.config.name
+    }
+}
+
+/// A model behind a provider's API.
+#[derive(Clone)]
+pub struct HostedModel {
+    provider: Provider,
+    upstream_model: Option<Arc<str>>,
+    url: Url,
+}
+
+impl fmt::Debug for HostedModel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HostedModel")
+            .field("provider", &self.provider.name())
+            .field("upstream_model", &self.upstream_model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HostedModel {
+    /// A provider and its model in one; nothing is sent yet.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub fn new(config: ProviderConfig) -> Result<Self, ConfigError> {
+        Self::with_lookup(config, system_lookup())
+    }
+
+    fn with_lookup(config: ProviderConfig, lookup: Lookup) -> Result<Self, ConfigError> {
+        let model = config.upstream_model.as_deref().map(Arc::from);
+        Ok(Self::of(Provider::with_lookup(config, lookup)?, model))
+    }
+
+    fn of(provider: Provider, upstream_model: Option<Arc<str>>) -> Self {
+        let link = &provider.link;
+        let url = link.config.protocol.endpoint(link.base(), upstream_model.as_deref());
+        Self { provider, upstream_model, url }
+    }
+
+    /// Another model of the same provider, over the same connections.
+    #[must_use]
+    pub fn with_model(&self, upstream_model: &str) -> Self {
+        self.provider.model(upstream_model)
+    }
+
+    /// The provider's name.
+    #[must_use]
+    pub fn provider(&self) -> &str {
+        self.provider.name()
+    }
+
+    /// How many replies of the provider came without a believable count of tokens, so that ours was
+    /// taken.
+    #[must_use]
+    pub fn usage_estimates(&self) -> u64 {
+        self.provider.usage_estimates.load(Ordering::Relaxed)
+    }
+
+    /// Whether both are run by the same provider.
+    pub(crate) fn shares_provider(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.provider.link, &other.provider.link)
+    }
+
+    /// Asks for a candidate. `is_again` says that the same provider was asked before for this turn.
+    pub(crate) async fn ask(
+        &self,
+        request: &ModelRequest,
+        is_again: bool,
+    ) -> Result<Candidate, Fault> {
+        let call = Call {
+            url: &self.url,
+            body: self.body(request)?,
+            time: request.timeout,
+            conversation: &request.conversation,
+            is_again,
+        };
+        let proposal = match self.provider.link.ask(&call).await? {
+            Received::Proposal(proposal) => proposal,
+            Received::Body(_, bytes) => self.understand(&bytes)?,
+        };
+        Ok(self.settle(request, proposal))
+    }
+
+    fn understand(&self, bytes: &[u8]) -> Result<Proposal, Fault> {
+        match self.provider.link.config.protocol {
+            Protocol::OpenAi | Protocol::Azure { .. } => read_reply(bytes),
+            Protocol::Anthropic => anthropic::read_reply(bytes),
+        }
+    }
+
+    fn body(&self, request: &ModelRequest) -> Result<Bytes, Fault> {
+        let config = &self.provider.link.config;
+        let temperature =
+            request.temperature.filter(|_| config.temperature.applies(request.attempt));
+        if config.protocol == Protocol::Anthropic {
+            let model = self.asked_model(request);
+            return anthropic::body(request, model, config.reply_tokens_max, temperature);
+        }
+        let body = UpstreamBody {
+            request,
+            model: self.upstream_model.as_deref(),
+            stream: config.stream_upstream,
+            temperature,
+        };
+        serde_json::to_vec(&body)
+            .map(Bytes::from)
+            .map_err(|_| Fault::invalid("the request has no JSON form"))
+    }
+
+    fn settle(&self, request: &ModelRequest, proposal: Proposal) -> Candidate {
+        let mut candidate = proposal.candidate;
+        let (usage, is_estimate) = proposal.claim.settle(request, &candidate);
+        if is_estimate {
+            self.provider.usage_estimates.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(provider = self.provider(), "usage was counted locally");
+        }
+        candidate.usage = usage;
+        if candidate.model.is_empty() {
+            candidate.model = self.asked_model(request).to_owned();
+        }
+        candidate
+    }
+
+    fn asked_model<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
+        let visible = || request.body.get("model").and_then(serde_json::Value::as_str);
+        self.upstream_model.as_deref().or_else(visible).unwrap_or_default()
+    }
+}
+
+impl Model for HostedModel {
+    fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
+        Box::pin(async move {
+            let result = self.ask(&request, false).await;
+            result.map_err(|fault| fault.into_error(self.provider()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::request_saying;
+    use conclave_core::GenerationFailure;
+    use conclave_testkit::{Behaviour, MockModel, Script};
+
+    /// Resolves every name to this machine, as a hostile name server would.
+    fn rebinding() -> Lookup {
+        Arc::new(|_| Box::pin(async { Ok(vec![([127, 0, 0, 1], 0).into()]) }))
+    }
+
+    #[tokio::test]
+    async fn a_name_that_points_inside_is_not_connected_to() {
+        let mock =
+            MockModel::scripted(Script::always(Behaviour::Reply("inside".into()))).await.unwrap();
+        let url = format!("http://api.example:{}/v1", mock.address().port());
+        let public = ProviderConfig::new("public", &url);
+        let model = HostedModel::with_lookup(public.clone(), rebinding()).unwrap();
+        let error = model.generate(request_saying("hi")).await.unwrap_err();
+        assert_eq!(error.failure, GenerationFailure::Unreachable);
+        assert!(error.message.contains("permitted"), "{error}");
+        assert_eq!(mock.connections(), 0);
+
+        let private = ProviderConfig { allow_private: true, ..public };
+        let model = HostedModel::with_lookup(private, rebinding()).unwrap();
+        let candidate = model.generate(request_saying("hi")).await.unwrap();
+        assert_eq!(candidate.text, "inside");
+    }
+}

@@ -1,0 +1,230 @@
+//! One provider: its connections, its keys, its breaker and its retry budget, shared by all its models.
+//!
+//! **Invariant:** an exchange ends within its time, whatever the provider does, and reads no more bytes
+//! than configured.
+//!
+//! **Invariant:** a request is sent again only if the provider cannot have begun to answer it: no
+//! connection was made, or it said itself that it did not take it. Whatever is sent again is paid from
+//! the retry budget, another model of the same provider included.
+
+use crate::breaker::Breaker;
+use crate::config::{ConfigError, ProviderConfig};
+use crate::fault::Fault;
+use crate::keys::Keys;
+use crate::redact::Redactor;
+use crate::reply::Proposal;
+use crate::retry::{RetryBudget, wait_asked_for};
+use crate::ssrf::{BaseUrl, Lookup};
+use crate::stream::Accumulator;
+use crate::transport::{Answer, SendError, Transport};
+use bytes::Bytes;
+use conclave_core::Message;
+use futures_util::FutureExt;
+use reqwest::{StatusCode, Url};
+use secrecy::SecretString;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// The longest any exchange may take, whatever is configured.
+const TIME_MAX: Duration = Duration::from_secs(600);
+/// A provider that had less than this cannot be blamed for being late.
+const FAIR_TIME: Duration = Duration::from_secs(1);
+/// How much of an error is read.
+const ERROR_BYTES_MAX: usize = 4 * 1024;
+/// How long an error is read: its status is known, so it is not worth the whole deadline.
+const ERROR_TIME: Duration = Duration::from_millis(250);
+/// How long the end of a stream is waited for, so that its connection can be used again.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// A provider as this program is connected to it.
+pub(crate) struct Link {
+    pub(crate) config: ProviderConfig,
+    secrets: Vec<SecretString>,
+    transport: Transport,
+    keys: Keys,
+    breaker: Breaker,
+    retries: RetryBudget,
+}
+
+/// One request to a provider.
+pub(crate) struct Call<'a> {
+    pub(crate) url: &'a Url,
+    pub(crate) body: Bytes,
+    /// How long it may take.
+    pub(crate) time: Duration,
+    /// What the provider may quote in an error, and a log may not.
+    pub(crate) conversation: &'a [Message],
+    /// Whether the same provider was asked before for the same turn.
+    pub(crate) is_again: bool,
+}
+
+/// What came back when all went well.
+pub(crate) enum Received {
+    /// A whole body.
+    Body(StatusCode, Vec<u8>),
+    /// A reply put together from events.
+    Proposal(Proposal),
+}
+
+impl Link {
+    /// Checks the configuration and makes the client; nothing is sent yet.
+    pub(crate) fn new(config: ProviderConfig, lookup: Lookup) -> Result<Self, ConfigError> {
+        let transport = Transport::new(&config, lookup)?;
+        let keys = config.api_keys.iter().map(|key| {
+            let value = config.protocol.key_value(&key.secret);
+            let value = value.ok_or_else(|| ConfigError::Header {
+                provider: config.name.clone(),
+                header: config.protocol.key_header().to_string(),
+            })?;
+            Ok((value, key.weight))
+        });
+        let keys = Keys::new(keys.collect::<Result<Vec<_>, ConfigError>>()?);
+        let headers = config.headers.iter().map(|(_, value)| value.clone());
+        let secrets = config.api_keys.iter().map(|key| key.secret.clone()).chain(headers).collect();
+        let breaker = Breaker::new(config.breaker);
+        Ok(Self { secrets, transport, keys, breaker, retries: RetryBudget::new(), config })
+    }
+
+    /// Where the provider is.
+    pub(crate) const fn base(&self) -> &BaseUrl {
+        self.transport.base()
+    }
+
+    /// One exchange, within its time and past the breaker.
+    pub(crate) async fn ask(&self, call: &Call<'_>) -> Result<Received, Fault> {
+        let start = Instant::now();
+        let time = call.time.min(self.config.timeout).min(TIME_MAX);
+        let deadline = start + time;
+        let permit = self
+            .breaker
+            .admit(start)
+            .ok_or_else(|| Fault::unreachable("it is down and is left alone for a while"))?;
+        if call.is_again && !self.retries.withdraw() {
+            return Err(Fault::unreachable("it was asked before, and may not be asked more often"));
+        }
+        let result = timeout_at(deadline, self.exchange(call, deadline))
+            .await
+            .unwrap_or_else(|_| Err(Fault::timeout(time >= FAIR_TIME)));
+        let is_outage = result.as_ref().is_err_and(|fault| fault.is_outage);
+        permit.report(is_outage, Instant::now());
+        result
+    }
+
+    async fn exchange(&self, call: &Call<'_>, deadline: Instant) -> Result<Received, Fault> {
+        let answer = self.send(call, deadline).await?;
+        if answer.status().is_success() {
+            self.read(answer).await
+        } else {
+            Err(self.refusal(answer, call.conversation).await)
+        }
+    }
+
+    /// Sends the request, a second time where that is safe and the budget allows it.
+    async fn send(&self, call: &Call<'_>, deadline: Instant) -> Result<Answer, Fault> {
+        if !call.is_again {
+            self.retries.deposit();
+        }
+        let key = self.keys.choose(Instant::now());
+        let first = self.post(call, key).await;
+        match self.second_try(&first, key, deadline) {
+            Some((wait, key)) if self.retries.withdraw() => {
+                drop(first);
+                tokio::time::sleep(wait).await;
+                let second = self.post(call, key).await;
+                if let (Ok(answer), Some(key)) = (&second, key) {
+                    self.keys.heed(key, answer.status(), answer.headers(), Instant::now());
+                }
+                second
+            }
+            _ => first,
+        }
+        .map_err(SendError::into_fault)
+    }
+
+    async fn post(&self, call: &Call<'_>, key: Option<usize>) -> Result<Answer, SendError> {
+        let value = key.and_then(|key| self.keys.value(key));
+        self.transport.post(call.url, value, call.body.clone()).await
+    }
+
+    /// After which wait and with which key a request may be sent once more, if at all.
+    fn second_try(
+        &self,
+        first: &Result<Answer, SendError>,
+        key: Option<usize>,
+        deadline: Instant,
+    ) -> Option<(Duration, Option<usize>)> {
+        let answer = match first {
+            Ok(answer) => answer,
+            Err(SendError::Connect) => return Some((Duration::ZERO, key)),
+            Err(SendError::Forbidden | SendError::Broken) => return None,
+        };
+        let now = Instant::now();
+        if let Some(refused) = key
+            && self.keys.heed(refused, answer.status(), answer.headers(), now)
+            && let Some(other) = self.keys.another(refused, now)
+        {
+            return Some((Duration::ZERO, Some(other)));
+        }
+        let wait = wait_asked_for(answer.status(), answer.headers())?;
+        (now + wait < deadline).then_some((wait, key))
+    }
+
+    async fn read(&self, answer: Answer) -> Result<Received, Fault> {
+        let bytes_max = self.config.response_bytes_max;
+        if answer.is_packed() {
+            return Err(Fault::invalid("the answer is packed, which was not asked for"));
+        }
+        if self.config.stream_upstream && answer.is_events() {
+            return read_events(answer, bytes_max).await.map(Received::Proposal);
+        }
+        let status = answer.status();
+        Ok(Received::Body(status, answer.body(bytes_max).await?))
+    }
+
+    async fn refusal(&self, answer: Answer, conversation: &[Message]) -> Fault {
+        let status = answer.status();
+        if status.is_redirection() {
+            return Fault::refused(format!("status {} is not followed", status.as_u16()), false);
+        }
+        let (body, is_cut) = answer.beginning(ERROR_BYTES_MAX, ERROR_TIME).await;
+        let redactor = Redactor { secrets: &self.secrets, conversation };
+        let snippet = redactor.snippet(&body, is_cut);
+        let message = format!("status {}: {snippet}", status.as_u16());
+        let fault = Fault::refused(message, status.is_server_error());
+        // What is wrong with the request is wrong with it elsewhere too; nor is a filter shopped around.
+        let is_the_request = matches!(status.as_u16(), 400 | 413 | 422);
+        if is_the_request { fault.conclusive() } else { fault }
+    }
+}
+
+async fn read_events(mut answer: Answer, bytes_max: usize) -> Result<Proposal, Fault> {
+    let mut accumulator = Accumulator::default();
+    let mut bytes = 0;
+    loop {
+        let piece = match answer.piece().await {
+            Ok(Some(piece)) => piece,
+            Ok(None) => break,
+            // A connection that breaks after the reply was complete takes nothing away from it.
+            Err(_) if accumulator.is_complete() => break,
+            Err(fault) => return Err(fault),
+        };
+        bytes += piece.len();
+        if bytes > bytes_max {
+            return Err(Fault::too_large(format!("the stream has more than {bytes_max} bytes")));
+        }
+        if accumulator.feed(&piece)? {
+            drain(answer);
+            break;
+        }
+    }
+    accumulator.finish()
+}
+
+/// Reads what is left after the last event; a connection can only be used again once it is read
+/// out.
+fn drain(mut answer: Answer) {
+    if let Some(Ok(None) | Err(_)) = answer.piece().now_or_never() {
+        return;
+    }
+    tokio::spawn(answer.beginning(ERROR_BYTES_MAX, DRAIN_TIME));
+}

@@ -1,0 +1,93 @@
+//! Verifiers that are asked over the network: a language model as a judge, a guard model, a moderation
+//! service, a program of one's own.
+//!
+//! **Invariant:** an answer that is missing, late or not understood is never a safe vote.
+//!
+//! **Invariant:** what is judged is data to whoever judges: it is sent as a JSON value or a message of
+//! its own, never as part of an instruction.
+//!
+//! **Invariant:** what such a verifier writes reaches nobody's prompt: its objections are reasons of the
+//! catalogue, its words go into the sealed part of the record, cut to a length.
+
+mod guard;
+mod http;
+mod judge;
+mod judge_prompt;
+mod material;
+mod moderation;
+
+pub use guard::{Guard, GuardTemplate};
+pub use http::HttpVerifier;
+pub use judge::ModelJudge;
+pub use moderation::Moderation;
+
+use crate::fault::Fault;
+use conclave_core::{MicroUsd, Opinion, Reason, Seat, Vote};
+use conclave_engine::{Hearing, VerifierError, WhenFailing};
+use std::time::Duration;
+
+/// Where a verifier sits, how long it may take, and what its silence counts as.
+#[derive(Clone, Debug)]
+pub struct OutsideSeat {
+    /// Its place on the panel.
+    pub seat: Seat,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// What a failure counts as.
+    pub when_failing: WhenFailing,
+}
+
+impl OutsideSeat {
+    /// How long an exchange may take: a little less, so that the link learns of whoever hangs and leaves
+    /// them alone for a while, before the panel gives up.
+    fn exchange_time(&self) -> Duration {
+        self.timeout - self.timeout / 20
+    }
+}
+
+/// An opinion without words of others in it.
+fn opinion(vote: Vote, hundredths: u8, reasons: Vec<Reason>, reasoning: String) -> Opinion {
+    Opinion {
+        vote,
+        confidence: f64::from(hundredths.min(100)) / 100.0,
+        reasons,
+        reasoning,
+        flagged_patterns: Vec::new(),
+    }
+}
+
+fn failed(fault: Fault, provider: &str) -> VerifierError {
+    VerifierError(fault.into_error(provider).message)
+}
+
+const fn heard(answer: Result<Option<Opinion>, VerifierError>, cost: MicroUsd) -> Hearing {
+    Hearing { answer, cost }
+}
+
+/// The port's methods that are the same for all of them: the seat says it.
+macro_rules! seated {
+    () => {
+        fn seat(&self) -> &conclave_core::Seat {
+            &self.place.seat
+        }
+
+        fn timeout(&self) -> std::time::Duration {
+            self.place.timeout
+        }
+
+        fn when_failing(&self) -> conclave_engine::WhenFailing {
+            self.place.when_failing
+        }
+
+        fn judge(
+            &self,
+            case: std::sync::Arc<conclave_engine::Case>,
+        ) -> futures_util::future::BoxFuture<
+            '_,
+            Result<Option<conclave_core::Opinion>, conclave_engine::VerifierError>,
+        > {
+            Box::pin(async move { self.hear(case).await.answer })
+        }
+    };
+}
+use seated;
