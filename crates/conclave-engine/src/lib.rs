@@ -13,6 +13,7 @@ mod engine;
 mod explanation;
 mod influence;
 mod memory;
+mod moderate;
 mod off_thread;
 mod panel;
 mod ports;
@@ -20,6 +21,7 @@ mod preflight;
 mod proofs;
 mod pseudonym;
 mod record;
+mod release;
 mod settings;
 mod stored;
 mod subject;
@@ -27,11 +29,12 @@ mod transcript;
 mod turn;
 mod verdicts;
 mod view;
+mod windows;
 
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
 pub use correction::{Concern, Correction, LearningProposal, corrections};
-pub use decision::{Choice, Decision, Delivered};
+pub use decision::{Choice, Decision, Delivered, Window};
 pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
@@ -40,14 +43,15 @@ pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use ports::{
-    AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
-    ErasureReceipt, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert, LedgerState, Model,
-    ModelDirectory, ModelError, ModelRequest, OfferedModel, Pseudonyms, StoredEntry, Subjects,
-    SubjectsError, Tally, Verifier, VerifierError, Whose,
+    AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Embedded,
+    Embedding, Entropy, ErasureReceipt, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert,
+    LedgerState, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel, Pseudonyms,
+    StoredEntry, Subjects, SubjectsError, Tally, Verifier, VerifierError, Whose,
 };
 pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use pseudonym::{KeyedSubjects, pseudonym};
-pub use settings::{AuditFailure, Settings};
+pub use release::{Progress, Released};
+pub use settings::{AuditFailure, Settings, StreamPolicy};
 pub use stored::{StoredDecision, StoredError, replay};
 pub use subject::{ExportPage, export_page};
 pub use turn::Turn;

@@ -28,6 +28,7 @@ mod ssrf;
 mod stream;
 mod transport;
 mod usage;
+mod vectors;
 mod web;
 
 pub use breaker::BreakerLimits;

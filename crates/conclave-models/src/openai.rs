@@ -6,7 +6,7 @@
 //! **Invariant:** a request is sent again only if the provider cannot have begun to answer it: no
 //! connection was made, or it said itself that it did not take it.
 
-use crate::body::UpstreamBody;
+use crate::body::{UpstreamBody, vector_request};
 use crate::breaker::Breaker;
 use crate::config::{ConfigError, ProviderConfig};
 use crate::fault::Fault;
@@ -16,12 +16,14 @@ use crate::retry::{RetryBudget, wait_asked_for};
 use crate::ssrf::{Lookup, system_lookup};
 use crate::stream::Accumulator;
 use crate::transport::{Answer, SendError, Transport};
+use crate::vectors::read_vectors;
 use bytes::Bytes;
 use conclave_core::Candidate;
-use conclave_engine::{Model, ModelError, ModelRequest};
+use conclave_engine::{Embedded, Model, ModelError, ModelRequest};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +40,9 @@ const ERROR_BYTES_MAX: usize = 4 * 1024;
 const ERROR_TIME: Duration = Duration::from_millis(250);
 /// How long the end of a stream is waited for, so that its connection can be used again.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// Where the text of a reply goes while it is being written.
+type Pieces = tokio::sync::mpsc::Sender<String>;
 
 /// A model behind an OpenAI-compatible API. Clones share connections, breaker and retry budget.
 #[derive(Clone)]
@@ -110,7 +115,11 @@ impl OpenAiCompatible {
         self.shared.usage_estimates.load(Ordering::Relaxed)
     }
 
-    async fn ask(&self, request: &ModelRequest) -> Result<Candidate, Fault> {
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        pieces: Option<&Pieces>,
+    ) -> Result<Candidate, Fault> {
         let shared = &*self.shared;
         let start = Instant::now();
         let time = request.timeout.min(shared.config.timeout).min(TIME_MAX);
@@ -119,7 +128,7 @@ impl OpenAiCompatible {
             .breaker
             .admit(start)
             .ok_or_else(|| Fault::unreachable("it is down and is left alone for a while"))?;
-        let result = timeout_at(deadline, self.exchange(request, deadline))
+        let result = timeout_at(deadline, self.exchange(request, deadline, pieces))
             .await
             .unwrap_or_else(|_| Err(Fault::timeout(time >= FAIR_TIME)));
         let is_outage = result.as_ref().is_err_and(|fault| fault.is_outage);
@@ -131,22 +140,24 @@ impl OpenAiCompatible {
         &self,
         request: &ModelRequest,
         deadline: Instant,
+        pieces: Option<&Pieces>,
     ) -> Result<Candidate, Fault> {
-        let answer = self.send(self.body(request)?, deadline).await?;
+        let streams = self.shared.config.stream_upstream || pieces.is_some();
+        let answer = self.send(self.body(request, streams)?, deadline).await?;
         let proposal = if answer.status().is_success() {
-            self.read(answer).await?
+            self.read(answer, streams, pieces).await?
         } else {
             return Err(self.refusal(answer, request).await);
         };
         Ok(self.settle(request, proposal))
     }
 
-    fn body(&self, request: &ModelRequest) -> Result<Bytes, Fault> {
+    fn body(&self, request: &ModelRequest, stream: bool) -> Result<Bytes, Fault> {
         let config = &self.shared.config;
         let body = UpstreamBody {
             request,
             model: self.upstream_model.as_deref(),
-            stream: config.stream_upstream,
+            stream,
             temperature: request
                 .temperature
                 .filter(|_| config.temperature.applies(request.attempt)),
@@ -178,13 +189,55 @@ impl OpenAiCompatible {
         .map_err(SendError::into_fault)
     }
 
-    async fn read(&self, answer: Answer) -> Result<Proposal, Fault> {
+    async fn vectors(
+        &self,
+        request: &Map<String, Value>,
+        timeout: Duration,
+    ) -> Result<Embedded, Fault> {
+        let shared = &*self.shared;
+        let start = Instant::now();
+        let permit = shared
+            .breaker
+            .admit(start)
+            .ok_or_else(|| Fault::unreachable("it is down and is left alone for a while"))?;
+        let time = timeout.min(shared.config.timeout).min(TIME_MAX);
+        let result = timeout_at(start + time, self.exchange_for_vectors(request))
+            .await
+            .unwrap_or_else(|_| Err(Fault::timeout(time >= FAIR_TIME)));
+        let is_outage = result.as_ref().is_err_and(|fault| fault.is_outage);
+        permit.report(is_outage, Instant::now());
+        result
+    }
+
+    async fn exchange_for_vectors(&self, request: &Map<String, Value>) -> Result<Embedded, Fault> {
+        let body = vector_request(request, self.upstream_model.as_deref());
+        let body = serde_json::to_vec(&body)
+            .map_err(|_| Fault::invalid("the request has no JSON form"))?;
+        let sent = self.shared.transport.post_for_vectors(Bytes::from(body)).await;
+        let answer = sent.map_err(SendError::into_fault)?;
+        let status = answer.status();
+        if !status.is_success() {
+            let message = format!("status {}", status.as_u16());
+            return Err(Fault::refused(message, status.is_server_error()));
+        }
+        if answer.is_packed() {
+            return Err(Fault::invalid("the answer is packed, which was not asked for"));
+        }
+        read_vectors(&answer.body(self.shared.config.response_bytes_max).await?)
+    }
+
+    async fn read(
+        &self,
+        answer: Answer,
+        streams: bool,
+        pieces: Option<&Pieces>,
+    ) -> Result<Proposal, Fault> {
         let bytes_max = self.shared.config.response_bytes_max;
         if answer.is_packed() {
             return Err(Fault::invalid("the answer is packed, which was not asked for"));
         }
-        if self.shared.config.stream_upstream && answer.is_events() {
-            read_events(answer, bytes_max).await
+        if streams && answer.is_events() {
+            read_events(answer, bytes_max, pieces).await
         } else {
             read_reply(&answer.body(bytes_max).await?)
         }
@@ -218,12 +271,16 @@ impl OpenAiCompatible {
     }
 
     fn asked_model<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
-        let visible = || request.body.get("model").and_then(serde_json::Value::as_str);
+        let visible = || request.body.get("model").and_then(Value::as_str);
         self.upstream_model.as_deref().or_else(visible).unwrap_or_default()
     }
 }
 
-async fn read_events(mut answer: Answer, bytes_max: usize) -> Result<Proposal, Fault> {
+async fn read_events(
+    mut answer: Answer,
+    bytes_max: usize,
+    pieces: Option<&Pieces>,
+) -> Result<Proposal, Fault> {
     let mut accumulator = Accumulator::default();
     let mut bytes = 0;
     loop {
@@ -238,7 +295,14 @@ async fn read_events(mut answer: Answer, bytes_max: usize) -> Result<Proposal, F
         if bytes > bytes_max {
             return Err(Fault::too_large(format!("the stream has more than {bytes_max} bytes")));
         }
-        if accumulator.feed(&piece)? {
+        let is_done = accumulator.feed(&piece)?;
+        if let Some(pieces) = pieces
+            && let Some(text) = accumulator.fresh_text()
+        {
+            // Whoever does not listen any more still gets the whole.
+            let _ = pieces.send(text).await;
+        }
+        if is_done {
             drain(answer);
             break;
         }
@@ -258,8 +322,30 @@ fn drain(mut answer: Answer) {
 impl Model for OpenAiCompatible {
     fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
         Box::pin(async move {
-            let result = self.ask(&request).await;
+            let result = self.ask(&request, None).await;
             result.map_err(|fault| fault.into_error(self.provider()))
+        })
+    }
+
+    fn generate_in_pieces(
+        &self,
+        request: ModelRequest,
+        pieces: Pieces,
+    ) -> BoxFuture<'_, Result<Candidate, ModelError>> {
+        Box::pin(async move {
+            let result = self.ask(&request, Some(&pieces)).await;
+            result.map_err(|fault| fault.into_error(self.provider()))
+        })
+    }
+
+    fn embed(
+        &self,
+        request: Arc<Map<String, Value>>,
+        timeout: Duration,
+    ) -> BoxFuture<'_, Option<Result<Embedded, ModelError>>> {
+        Box::pin(async move {
+            let result = self.vectors(&request, timeout).await;
+            Some(result.map_err(|fault| fault.into_error(self.provider())))
         })
     }
 }

@@ -31,6 +31,7 @@ const RESERVED_HEADERS: [&str; 6] =
 pub(crate) struct Transport {
     client: Client,
     url: Url,
+    embeddings: Url,
     headers: HeaderMap,
 }
 
@@ -65,12 +66,26 @@ impl Transport {
             message: error.without_url().to_string(),
         })?;
         warn_if_exposed(config, &base);
-        Ok(Self { client, url: base.endpoint("chat/completions"), headers: headers(config)? })
+        Ok(Self {
+            client,
+            url: base.endpoint("chat/completions"),
+            embeddings: base.endpoint("embeddings"),
+            headers: headers(config)?,
+        })
     }
 
     /// Sends one request and waits for the head of the answer.
     pub(crate) async fn post(&self, body: Bytes) -> Result<Answer, SendError> {
-        let mut request = Request::new(Method::POST, self.url.clone());
+        self.post_to(self.url.clone(), body).await
+    }
+
+    /// The same to where texts become vectors.
+    pub(crate) async fn post_for_vectors(&self, body: Bytes) -> Result<Answer, SendError> {
+        self.post_to(self.embeddings.clone(), body).await
+    }
+
+    async fn post_to(&self, url: Url, body: Bytes) -> Result<Answer, SendError> {
+        let mut request = Request::new(Method::POST, url);
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = Some(body.into());
         match self.client.execute(request).await {

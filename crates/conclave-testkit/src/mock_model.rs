@@ -189,7 +189,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
 async fn handle(request: Request<Incoming>, shared: &Shared, reset: &ResetSwitch) -> Answer {
     let seen = read(request).await?;
     let body = seen.body.clone();
-    let served = seen.path.ends_with("/chat/completions");
+    let served = ["/chat/completions", "/embeddings"].iter().any(|path| seen.path.ends_with(path));
     shared.keep(seen);
     if !served {
         let missing = Behaviour::Status(404, r#"{"error":{"message":"no such path"}}"#.into());

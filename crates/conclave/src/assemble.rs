@@ -2,7 +2,7 @@
 
 use crate::config::{
     AuditFailure, Config, ModeName, OfferedModel, OnInjection, OnInputBlock, Provider,
-    ProviderKind, ScrutinyName,
+    ProviderKind, ScrutinyName, StreamName,
 };
 use anyhow::{Context, anyhow};
 use conclave_core::{MicroUsd, Mode, Scrutiny, Seat, TenantId, UserId};
@@ -165,6 +165,10 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
         audit_failure: match config.policy.audit_failure {
             AuditFailure::Hold => conclave_engine::AuditFailure::Hold,
             AuditFailure::DeliverAndAlert => conclave_engine::AuditFailure::DeliverAndAlert,
+        },
+        stream: match config.policy.stream {
+            StreamName::Buffered => conclave_engine::StreamPolicy::Buffered,
+            StreamName::Windowed => conclave_engine::StreamPolicy::Windowed,
         },
         block_injection: config.policy.on_injection == OnInjection::Block,
         policy: digest(config),
