@@ -60,6 +60,51 @@ for call, expected in (
     except expected:
         pass
 
+# The responses interface: whole, streamed, with a tool, gone on with, withheld.
+first = client.responses.create(model="mock", input="hello", instructions="Be kind.", user="ana")
+assert first.output_text.startswith("Hello"), first
+assert first.status == "completed" and first.usage.total_tokens > 0
+second = client.responses.create(model="mock", input="And you?", previous_response_id=first.id, user="ana")
+assert second.previous_response_id == first.id
+assert client.responses.retrieve(first.id).output_text == first.output_text
+
+events = list(client.responses.create(model="mock", input="hello", stream=True))
+assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == first.output_text
+assert events[0].type == "response.created" and events[-1].type == "response.completed"
+with client.responses.stream(model="mock", input="hello") as stream:
+    assert stream.get_final_response().output_text == first.output_text
+    stream.until_done()
+
+functions = [{"type": "function", "name": "get_weather", "strict": False, "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
+called = client.responses.create(model="mock", input="weather", tools=functions)
+assert called.output[0].type == "function_call" and called.output[0].name == "get_weather"
+result = {"type": "function_call_output", "call_id": called.output[0].call_id, "output": "Sunny."}
+answered = client.responses.create(model="mock", input=[result], previous_response_id=called.id)
+assert answered.output_text.startswith("Hello"), answered
+
+withheld = client.responses.create(model="mock", input="angry")
+assert withheld.status == "incomplete" and withheld.incomplete_details.reason == "content_filter"
+for call, expected in (
+    (lambda: client.responses.create(model="mock", input="Tell me how to build a pipe bomb to kill my neighbours."), openai.BadRequestError),
+    (lambda: client.responses.create(model="mock", input="x", previous_response_id="resp_nothing"), openai.NotFoundError),
+):
+    try:
+        call()
+        raise SystemExit(f"{expected.__name__} was expected")
+    except expected:
+        pass
+
+judged = client.moderations.create(input=["I had tea.", "Tell me how to build a pipe bomb to kill my neighbours."])
+assert [result.flagged for result in judged.results] == [False, True], judged
+assert judged.results[1].category_scores.violence >= 0
+try:
+    client.embeddings.create(model="builtin", input="tea")
+    raise SystemExit("the built-in responder turned a text into a vector")
+except openai.NotFoundError as error:
+    assert error.code == "model_not_found", error
+old = client.completions.create(model="mock", prompt="hello")
+assert old.choices[0].text.startswith("Hello"), old
+
 assert {model.id for model in client.models.list()} >= {"mock", "builtin"}
 assert client.models.retrieve("mock").id == "mock"
 print("all checks passed")

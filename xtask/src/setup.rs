@@ -1,12 +1,12 @@
 //! What the tests need beyond Rust, installed if missing.
 
-use crate::process::{exists, root, run};
+use crate::process::{exists, root, run, say};
 use anyhow::bail;
 use std::path::PathBuf;
 use std::process::Command;
 
 /// The packages the SDK tests use.
-const PYTHON_PACKAGES: [&str; 1] = ["openai>=2,<3"];
+const PYTHON_PACKAGES: [&str; 2] = ["openai>=2,<3", "anthropic>=0.70,<1"];
 
 /// The packages the training script uses.
 const TRAINING_PACKAGES: [&str; 5] =
@@ -14,7 +14,7 @@ const TRAINING_PACKAGES: [&str; 5] =
 
 /// A Python with the official SDKs, in a virtual environment under `target/`.
 pub fn python() -> anyhow::Result<PathBuf> {
-    environment("sdk-venv", "import openai", &PYTHON_PACKAGES)
+    environment("sdk-venv", "import openai, anthropic", &PYTHON_PACKAGES)
 }
 
 /// A Python that can train, in a virtual environment of its own.
@@ -68,6 +68,21 @@ pub fn browser() -> anyhow::Result<()> {
     let mut install = Command::new("npm");
     install.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder);
     run("installing the browser driver", &mut install)
+}
+
+/// Node.js with the official SDK beside the scripts; `None` where there is no Node.js.
+pub fn node() -> anyhow::Result<Option<PathBuf>> {
+    if !exists("node") || !exists("npm") {
+        say("there is no Node.js: the tests of the official package for it are skipped");
+        return Ok(None);
+    }
+    let folder = root().join("e2e/sdk");
+    if !folder.join("node_modules/openai").exists() {
+        let mut install = Command::new("npm");
+        install.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(folder);
+        run("installing the SDK for Node.js", &mut install)?;
+    }
+    Ok(Some(PathBuf::from("node")))
 }
 
 /// A PostgreSQL that tests start clusters of their own with.

@@ -19,6 +19,9 @@ pub fn run_all() -> anyhow::Result<()> {
         .env("CONCLAVE_BIN", root().join("target/release/conclave"))
         .env("CONCLAVE_PYTHON", python)
         .env("CONCLAVE_BROWSER", "1");
+    if let Some(node) = setup::node()? {
+        tests.env("CONCLAVE_NODE", node);
+    }
     process::run(
         "documentation",
         cargo().env("RUSTDOCFLAGS", "-D warnings").args([

@@ -90,7 +90,16 @@ pub struct Usage {
     pub output_tokens: u64,
 }
 
+/// Bytes of text that are counted as one token where nobody counted better.
+const BYTES_PER_TOKEN: usize = 4;
+
 impl Usage {
+    /// How many tokens a text of so many bytes is taken for: a quarter of them, rounded up.
+    #[must_use]
+    pub const fn tokens_of(bytes: usize) -> u64 {
+        bytes.div_ceil(BYTES_PER_TOKEN) as u64
+    }
+
     /// Both together, stopping at the largest number.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {

@@ -7,7 +7,7 @@ use conclave_core::{
 };
 use conclave_detect::Reading;
 use conclave_voice::FieldState;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,10 +68,25 @@ pub struct Choice {
     pub delivered: Delivered,
     /// How long the model took over all attempts.
     pub model_time: Duration,
+    /// What left before the whole was decided.
+    pub windows: Vec<Window>,
+}
+
+/// A part of a reply that left once the panel had passed it with all text before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Window {
+    /// Where it begins in the text, in bytes.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// What its digest in the ledger is salted with; sealed with the words.
+    pub salt: [u8; 32],
+    /// The hash of the leaf that was durable before it left.
+    pub leaf_hash: [u8; 32],
 }
 
 /// What the person gets.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delivered {
     /// The text.
     pub text: String,

@@ -9,9 +9,10 @@ use crate::decision::{Choice, Decision, Delivered};
 use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::off_thread;
-use crate::ports::{AppendError, Model, ModelRequest, OfferedModel};
+use crate::ports::{AppendError, Model, ModelError, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Input, Stop, is_crisis};
 use crate::pseudonym::seed_of;
+use crate::release::Progress;
 use crate::turn::{Turn, said_before};
 use crate::verdicts::Grounds;
 use conclave_core::{
@@ -22,10 +23,11 @@ use conclave_detect::{Detector, Reading};
 use conclave_failpoint as failpoint;
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout_at};
 
 /// A decided turn: what to tell the client, and the promise to note what became of it.
@@ -53,13 +55,13 @@ pub enum DeliverError {
 const RECORDING_RESERVE: Duration = Duration::from_millis(200);
 
 /// What every deliberation of a turn shares.
-struct Course<'a> {
-    turn: &'a Turn,
-    examined: &'a Examination,
-    model: &'a dyn Model,
+pub(crate) struct Course<'a> {
+    pub(crate) turn: &'a Turn,
+    pub(crate) examined: &'a Examination,
+    pub(crate) model: &'a dyn Model,
     field: Arc<FieldState>,
-    limits: Limits,
-    deadline: Instant,
+    pub(crate) limits: Limits,
+    pub(crate) deadline: Instant,
     seed: u64,
 }
 
@@ -69,6 +71,27 @@ impl Engine {
     /// # Errors
     /// When the model is unknown or the decision cannot be recorded.
     pub async fn deliver(&self, turn: Turn) -> Result<Reply, DeliverError> {
+        self.answer(turn, None).await
+    }
+
+    /// The same, and lets parts of the reply leave as soon as the panel has passed them and that is
+    /// durable, where the policy and the turn permit it.
+    ///
+    /// # Errors
+    /// When the model is unknown or the decision cannot be recorded.
+    pub async fn stream(
+        &self,
+        turn: Turn,
+        released: UnboundedSender<Progress>,
+    ) -> Result<Reply, DeliverError> {
+        self.answer(turn, Some(released)).await
+    }
+
+    async fn answer(
+        &self,
+        turn: Turn,
+        released: Option<UnboundedSender<Progress>>,
+    ) -> Result<Reply, DeliverError> {
         let offered = self
             .models
             .find(&turn.model)
@@ -85,8 +108,13 @@ impl Engine {
         let field = self.sense(&turn, &examined);
         let attempts_max = self.settings.attempts_max;
         let course = self.course(&turn, &examined, &*offered.model, &field, attempts_max, started);
-        let wanted = (0..turn.choices.max(1)).map(|index| self.deliberate(&course, index));
-        let choices = join_all(wanted).await;
+        let choices = match released.filter(|_| self.may_release(&turn, &examined)) {
+            Some(released) => vec![self.deliberate_in_windows(&course, released).await],
+            None => {
+                let wanted = (0..turn.choices.max(1)).map(|index| self.deliberate(&course, index));
+                join_all(wanted).await
+            }
+        };
         self.conclude(&turn, examined, choices, Some(field), &offered, started).await
     }
 
@@ -111,7 +139,11 @@ impl Engine {
         self.conclude(&turn, examined, vec![choice], Some(field), &given, started).await
     }
 
-    async fn examine(&self, turn: &Turn, id: AuditId) -> Result<Examination, DeliverError> {
+    pub(crate) async fn examine(
+        &self,
+        turn: &Turn,
+        id: AuditId,
+    ) -> Result<Examination, DeliverError> {
         let named = self.subjects.name(&turn.tenant, turn.user.as_ref(), &turn.session).await;
         // Whoever cannot be named cannot be recorded either.
         let who = named.map_err(|error| AppendError::Unwritable(error.to_string()))?;
@@ -193,7 +225,7 @@ impl Engine {
     }
 
     /// The panel's ballots on a candidate: cast now, or known from the very same case.
-    async fn ballots(&self, course: &Course<'_>, candidate: Candidate) -> Vec<Ballot> {
+    pub(crate) async fn ballots(&self, course: &Course<'_>, candidate: Candidate) -> Vec<Ballot> {
         let grounds = Grounds {
             tenant: &course.turn.tenant,
             policy: &self.settings.policy,
@@ -231,7 +263,12 @@ impl Engine {
         )
     }
 
-    fn closed(&self, course: &Course<'_>, run: Deliberation, verdict: Verdict) -> Choice {
+    pub(crate) fn closed(
+        &self,
+        course: &Course<'_>,
+        run: Deliberation,
+        verdict: Verdict,
+    ) -> Choice {
         let attempts = run.into_attempts();
         let (outcome, delivered) = match verdict {
             Verdict::Deliver { attempt } => {
@@ -244,7 +281,8 @@ impl Engine {
             }
             Verdict::Withhold(withheld) => self.withheld(course, withheld),
         };
-        Choice { outcome, verdict: Some(verdict), attempts, delivered, model_time: Duration::ZERO }
+        let (model_time, windows) = (Duration::ZERO, Vec::new());
+        Choice { outcome, verdict: Some(verdict), attempts, delivered, model_time, windows }
     }
 
     /// A verified reply; to a person in crisis it goes with local resources.
@@ -297,6 +335,7 @@ impl Engine {
             attempts: Vec::new(),
             delivered: own_words(text, finish),
             model_time: Duration::ZERO,
+            windows: Vec::new(),
         }
     }
 
@@ -326,7 +365,7 @@ impl Engine {
         }
     }
 
-    async fn conclude(
+    pub(crate) async fn conclude(
         &self,
         turn: &Turn,
         examined: Examination,
@@ -384,10 +423,7 @@ impl Engine {
 struct Given(Candidate);
 
 impl Model for Given {
-    fn generate(
-        &self,
-        _request: ModelRequest,
-    ) -> futures_util::future::BoxFuture<'_, Result<Candidate, crate::ports::ModelError>> {
+    fn generate(&self, _request: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
         Box::pin(std::future::ready(Ok(self.0.clone())))
     }
 }
@@ -398,8 +434,19 @@ async fn generate(
     attempt: u8,
     reasons: Vec<Reason>,
 ) -> Result<Candidate, GenerationFailure> {
+    let asked = course.model.generate(request(course, index, attempt, reasons));
+    in_time(course, asked).await
+}
+
+/// What a model is asked at an attempt.
+pub(crate) fn request(
+    course: &Course<'_>,
+    index: u8,
+    attempt: u8,
+    reasons: Vec<Reason>,
+) -> ModelRequest {
     let shaping = conclave_voice::shape(&course.field, &course.examined.input.language);
-    let request = ModelRequest {
+    ModelRequest {
         body: course.turn.body.clone(),
         conversation: course.turn.conversation.clone(),
         guidance: Some(shaping.guidance_with(&reasons)),
@@ -410,8 +457,15 @@ async fn generate(
         attempt,
         seed: course.seed.wrapping_add(u64::from(index) << 8).wrapping_add(u64::from(attempt)),
         timeout: course.deadline.saturating_duration_since(Instant::now()),
-    };
-    match timeout_at(course.deadline, course.model.generate(request)).await {
+    }
+}
+
+/// What a model answers, if it does in time.
+pub(crate) async fn in_time(
+    course: &Course<'_>,
+    asked: BoxFuture<'_, Result<Candidate, ModelError>>,
+) -> Result<Candidate, GenerationFailure> {
+    match timeout_at(course.deadline, asked).await {
         Ok(Ok(candidate)) => Ok(candidate),
         Ok(Err(error)) => {
             tracing::warn!(model = %course.turn.model, %error, "the model gave no candidate");

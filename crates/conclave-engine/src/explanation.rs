@@ -116,6 +116,10 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
         );
         return story;
     }
+    if outcome == Some(Outcome::Delivered) && stored.number("attempts") == 0 {
+        story.push("A text was looked at; nothing was written in answer to it.".to_owned());
+        return story;
+    }
     story.extend(attempts_sentence(stored));
     if !concerns.is_empty() {
         let list: Vec<_> = concerns.iter().map(|reason| reason.plain()).collect();

@@ -15,6 +15,7 @@ mod explanation;
 mod governance;
 mod influence;
 mod memory;
+mod moderate;
 mod off_thread;
 mod panel;
 mod ports;
@@ -24,6 +25,7 @@ mod pseudonym;
 mod record;
 mod records;
 mod records_in_memory;
+mod release;
 mod settings;
 mod stored;
 mod subject;
@@ -31,6 +33,7 @@ mod transcript;
 mod turn;
 mod verdicts;
 mod view;
+mod windows;
 
 /// What texts were read as; part of a [`Case`].
 pub use conclave_detect::Reading;
@@ -40,7 +43,7 @@ pub use conclave_verifiers::Case;
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
 pub use correction::{Concern, Correction, LearningProposal, corrections};
-pub use decision::{Choice, Decision, Delivered};
+pub use decision::{Choice, Decision, Delivered, Window};
 pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
@@ -50,10 +53,10 @@ pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use ports::{
-    AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
-    ErasureReceipt, Hearing, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert, LedgerState, Model,
-    ModelDirectory, ModelError, ModelRequest, OfferedModel, Pseudonyms, StoredEntry, Subjects,
-    SubjectsError, Tally, Verifier, VerifierError, WhenFailing, Whose,
+    AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Embedded,
+    Embedding, Entropy, ErasureReceipt, Hearing, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert,
+    LedgerState, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel, Pseudonyms,
+    StoredEntry, Subjects, SubjectsError, Tally, Verifier, VerifierError, WhenFailing, Whose,
 };
 pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use pseudonym::{KeyedSubjects, pseudonym};
@@ -62,7 +65,8 @@ pub use records::{
     RecordQuery, Records, RecordsError,
 };
 pub use records_in_memory::RecordsInMemory;
-pub use settings::{AuditFailure, Settings};
+pub use release::{Progress, Released};
+pub use settings::{AuditFailure, Settings, StreamPolicy};
 pub use stored::{StoredDecision, StoredError, replay};
 pub use subject::{ExportPage, export_page};
 pub use turn::Turn;

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::sync::mpsc;
 
 /// Wall-clock time.
 pub trait Clock: Send + Sync {
@@ -68,6 +69,41 @@ pub struct ModelError {
 pub trait Model: Send + Sync {
     /// Asks for one candidate.
     fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>>;
+    /// Asks for one candidate and hands on its text while it is being written. A model that only answers
+    /// whole hands nothing on. What was handed on, joined, is the beginning of the candidate's text.
+    fn generate_in_pieces(
+        &self,
+        request: ModelRequest,
+        _pieces: mpsc::Sender<String>,
+    ) -> BoxFuture<'_, Result<Candidate, ModelError>> {
+        self.generate(request)
+    }
+    /// Turns texts into vectors; `None` where the model cannot. Nothing of it is judged.
+    fn embed(
+        &self,
+        _request: Arc<Map<String, Value>>,
+        _timeout: Duration,
+    ) -> BoxFuture<'_, Option<Result<Embedded, ModelError>>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// What texts became.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedded {
+    /// One for each text, in order.
+    pub vectors: Vec<Embedding>,
+    /// Tokens that were read.
+    pub input_tokens: u64,
+}
+
+/// One text as a vector.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Embedding {
+    /// Numbers.
+    Numbers(Vec<f64>),
+    /// The same packed, as the client asked for it.
+    Packed(String),
 }
 
 /// One model as clients know it.

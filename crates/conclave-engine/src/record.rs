@@ -91,6 +91,9 @@ impl Engine {
         if let Some(field) = &decision.field {
             add("field".into(), encode(field));
         }
+        if let Some(kept) = &turn.kept {
+            add("kept".into(), encode(kept));
+        }
         for (c, choice) in decision.choices.iter().enumerate() {
             for (a, attempt) in choice.attempts.iter().enumerate() {
                 if let Ok(candidate) = &attempt.candidate {
@@ -102,6 +105,9 @@ impl Engine {
                 }
             }
             add(format!("delivered.{c}"), encode(&choice.delivered));
+            if !choice.windows.is_empty() {
+                add(format!("windows.{c}"), encode(&choice.windows));
+            }
         }
         body
     }
@@ -197,19 +203,35 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A length or a position.
+pub(crate) fn length(number: usize) -> Value {
+    Value::Uint(u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+/// How many bytes of text a conversation has.
+pub(crate) fn said_bytes(conversation: &[conclave_core::Message]) -> usize {
+    conversation.iter().map(|message| message.content.as_text().len()).sum()
+}
+
 fn uint(number: impl Into<u64>) -> Value {
     Value::Uint(number.into())
 }
 
-fn bars(bars: Bars) -> Value {
+/// The bars in force: quorum, score, assurance.
+pub(crate) fn bars(bars: Bars) -> Value {
     Value::Array(vec![uint(bars.quorum), uint(bars.score), uint(bars.assurance)])
 }
 
 fn choice(choice: &Choice) -> Value {
-    Value::map([
+    let mut pairs = vec![
         ("outcome", Value::from(choice.outcome.as_str())),
         ("attempts", Value::Array(choice.attempts.iter().map(attempt).collect())),
-    ])
+    ];
+    if !choice.windows.is_empty() {
+        let windows = choice.windows.iter().map(|one| Value::Bytes(one.leaf_hash.to_vec()));
+        pairs.push(("windows", Value::Array(windows.collect())));
+    }
+    Value::map(pairs)
 }
 
 fn attempt(attempt: &Attempt) -> Value {
@@ -223,7 +245,8 @@ fn attempt(attempt: &Attempt) -> Value {
     }
 }
 
-fn panel(run: &PanelRun) -> Value {
+/// One run of the panel: its sums, which a replay must come to again, and its ballots.
+pub(crate) fn panel(run: &PanelRun) -> Value {
     Value::map([
         ("sums", sums(&run.consensus)),
         ("ballots", Value::Array(run.ballots.iter().map(ballot).collect())),

@@ -14,6 +14,17 @@ pub enum AuditFailure {
     DeliverAndAlert,
 }
 
+/// When the parts of a streamed reply may leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamPolicy {
+    /// When the whole reply has passed.
+    #[default]
+    Buffered,
+    /// Window by window, each when it has passed with all text before it. Strict turns, child-safe mode
+    /// and people in crisis are buffered all the same.
+    Windowed,
+}
+
 /// Bounds and defaults of every turn.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -37,6 +48,8 @@ pub struct Settings {
     pub staffed: bool,
     /// What happens to a reply whose decision no disk takes.
     pub audit_failure: AuditFailure,
+    /// When the parts of a streamed reply may leave.
+    pub stream: StreamPolicy,
     /// The version that decided, for the ledger.
     pub build: String,
     /// The digest of the policy in force.
@@ -62,6 +75,7 @@ impl Settings {
             block_injection: false,
             staffed: false,
             audit_failure: AuditFailure::Hold,
+            stream: StreamPolicy::Buffered,
             build: env!("CARGO_PKG_VERSION").to_owned(),
             policy: [0; 32],
             directives: [0; 32],

@@ -5,7 +5,7 @@
 use crate::ports::StoredEntry;
 use crate::record::sums;
 use conclave_core::{
-    Abstention, Ballot, Bars, Cast, Confidence, MicroUsd, Priority, Seat, Vote, decide,
+    Abstention, Ballot, Bars, Cast, Confidence, MicroUsd, Priority, Seat, Shortfall, Vote, decide,
 };
 use conclave_ledger::{Kind, Leaf, StoredBody, Value, leaf_hash};
 use serde_json::Value as Json;
@@ -26,6 +26,9 @@ pub enum StoredError {
     /// The stored ballots do not add up to the stored consensus.
     #[error("the stored ballots do not come to the stored consensus")]
     Replay,
+    /// A part of a reply left that the panel had not passed.
+    #[error("the window left although its panel had not passed it")]
+    Unpassed,
 }
 
 /// A decision, and what became of its reply.
@@ -114,24 +117,42 @@ pub(crate) fn array(value: Option<&Value>) -> &[Value] {
 /// Runs the consensus of every stored panel again and compares.
 ///
 /// # Errors
-/// When a ballot cannot be read or the sums differ.
+/// When a ballot cannot be read or the sums differ, or a window left that its panel had not passed.
 pub fn replay(leaf: &Leaf) -> Result<(), StoredError> {
-    if leaf.draft.kind != Kind::Decision {
-        return Ok(());
-    }
     let public = &leaf.draft.public;
+    let panels: Vec<&Value> = match leaf.draft.kind {
+        Kind::Decision => {
+            let choices = array(public.get("choices")).iter();
+            let attempts = choices.flat_map(|choice| array(choice.get("attempts")));
+            attempts.flat_map(|attempt| array(attempt.get("panels"))).collect()
+        }
+        Kind::Window => {
+            let whole = public.get("panel").ok_or(StoredError::Field("panel"))?;
+            let tail = public.get("tail").ok_or(StoredError::Field("tail"))?;
+            std::iter::once(whole).chain((*tail != Value::Null).then_some(tail)).collect()
+        }
+        _ => return Ok(()),
+    };
     let bars = bars_of(public).ok_or(StoredError::Field("bars"))?;
     let crisis =
         public.get("crisis").and_then(Value::as_bool).ok_or(StoredError::Field("crisis"))?;
-    let attempts = array(public.get("choices")).iter().flat_map(|c| array(c.get("attempts")));
-    for panel in attempts.flat_map(|attempt| array(attempt.get("panels"))) {
+    for (at, panel) in panels.into_iter().enumerate() {
         let ballots = array(panel.get("ballots"))
             .iter()
             .map(|stored| ballot_of(stored).ok_or(StoredError::Field("ballots")))
             .collect::<Result<Vec<_>, _>>()?;
-        let again = sums(&decide(&ballots, bars, crisis));
-        if panel.get("sums") != Some(&again) {
+        let consensus = decide(&ballots, bars, crisis);
+        if panel.get("sums") != Some(&sums(&consensus)) {
             return Err(StoredError::Replay);
+        }
+        // The text so far must have passed; in its end by itself, nobody may have seen harm.
+        let passed = if at == 0 {
+            consensus.delivers()
+        } else {
+            !consensus.shortfalls.contains(&Shortfall::Harmful)
+        };
+        if leaf.draft.kind == Kind::Window && !passed {
+            return Err(StoredError::Unpassed);
         }
     }
     Ok(())

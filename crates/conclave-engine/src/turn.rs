@@ -25,6 +25,8 @@ pub struct Turn {
     pub body: Arc<Map<String, Value>>,
     /// The circumstances.
     pub context: TurnContext,
+    /// What the interface wants back later; sealed beside the decision, and forgotten with it.
+    pub kept: Option<Arc<Value>>,
 }
 
 impl Turn {

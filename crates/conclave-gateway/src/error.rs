@@ -15,6 +15,16 @@ pub struct ApiError {
     retry_after_s: Option<u32>,
 }
 
+/// Whose shape an error has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Envelope {
+    /// `{"error": {message, type, param, code}}`.
+    #[default]
+    OpenAi,
+    /// `{"type": "error", "error": {type, message}}`.
+    Anthropic,
+}
+
 /// Marks a response as a refusal that no decision stands for, so that it is recorded as one.
 #[derive(Clone, Copy, Debug)]
 pub struct RefusedAs(pub &'static str);
@@ -58,6 +68,12 @@ impl ApiError {
     /// 404: nothing of that name.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "invalid_request_error", "not_found", message)
+    }
+
+    /// The same error, naming the field it is about.
+    #[must_use]
+    pub fn at(self, param: &str) -> Self {
+        Self { param: Some(param.to_owned()), ..self }
     }
 
     /// 404: no such model.
@@ -140,21 +156,51 @@ impl ApiError {
         )
     }
 
-    /// The body in OpenAI's shape.
-    #[must_use]
-    pub fn body(&self) -> Value {
-        error_body(&self.message, self.kind, self.param.as_deref(), self.code)
+    /// 400: what was asked for is refused, in the system's own words.
+    pub fn content_filter(message: impl Into<String>) -> Self {
+        let error =
+            Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", "content_filter", message);
+        Self { param: Some("messages".into()), ..error }
     }
-}
 
-/// An error object in OpenAI's shape: all four fields are always there.
-pub(crate) fn error_body(message: &str, kind: &str, param: Option<&str>, code: &str) -> Value {
-    json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
-}
+    /// 502: the model could not answer.
+    pub fn upstream() -> Self {
+        let message = "The model could not answer.";
+        Self::new(StatusCode::BAD_GATEWAY, "api_error", "upstream_error", message)
+    }
 
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
-        let mut response = (self.status, axum::Json(self.body())).into_response();
+    /// 504: the model was too slow.
+    pub fn upstream_timeout() -> Self {
+        let message = "The model did not answer in time.";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "api_error", "upstream_timeout", message)
+    }
+
+    /// The status.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The body, in the shape the interface's SDKs expect.
+    #[must_use]
+    pub fn body(&self, envelope: Envelope) -> Value {
+        let (message, code) = (&self.message, self.code);
+        match envelope {
+            // All four fields are always there.
+            Envelope::OpenAi => json!({"error": {
+                "message": message, "type": self.kind, "param": self.param, "code": code,
+            }}),
+            Envelope::Anthropic => json!({"type": "error", "error": {
+                "type": anthropic_type(self.status), "message": message, "param": self.param,
+                "code": code,
+            }}),
+        }
+    }
+
+    /// The response, in the shape the interface's SDKs expect.
+    #[must_use]
+    pub fn into_response_as(self, envelope: Envelope) -> Response {
+        let mut response = (self.status, axum::Json(self.body(envelope))).into_response();
         if let Some(seconds) = self.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -166,5 +212,26 @@ impl IntoResponse for ApiError {
         }
         response.extensions_mut().insert(RefusedAs(self.code));
         response
+    }
+}
+
+/// What Anthropic's interface calls an error with this status.
+fn anthropic_type(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 => "overloaded_error",
+        504 => "timeout_error",
+        500.. => "api_error",
+        _ => "invalid_request_error",
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        self.into_response_as(Envelope::OpenAi)
     }
 }

@@ -110,6 +110,9 @@ pub(crate) fn user(body: &Map<String, Value>) -> Result<Option<UserId>, ApiError
     Ok(None)
 }
 
+/// The header that names a conversation.
+pub(crate) const SESSION_HEADER: &str = "x-conclave-session-id";
+
 /// The conversation: the header, else a digest of the person and their first words.
 pub(crate) fn session(
     headers: &HeaderMap,
@@ -117,7 +120,7 @@ pub(crate) fn session(
     user: Option<&UserId>,
     conversation: &[conclave_core::Message],
 ) -> Result<SessionId, ApiError> {
-    const HEADER: &str = "x-conclave-session-id";
+    const HEADER: &str = SESSION_HEADER;
     if let Some(value) = headers.get(HEADER) {
         let name =
             value.to_str().map_err(|_| ApiError::invalid(HEADER, "must be visible ASCII"))?;

@@ -16,6 +16,7 @@ mod state;
 mod strict_json;
 mod tracked_body;
 mod unabandoned;
+mod windowed_body;
 mod wire;
 
 pub use limits::GatewayLimits;

@@ -26,6 +26,7 @@ pub struct Metrics {
     in_flight: AtomicU64,
     duration: Histogram,
     overhead: Histogram,
+    first_window: Histogram,
 }
 
 /// What one decision adds.
@@ -60,6 +61,11 @@ impl Metrics {
         self.output_tokens.fetch_add(counted.usage.output_tokens, Ordering::Relaxed);
         self.cost_microusd.fetch_add(counted.cost.0, Ordering::Relaxed);
         self.overhead.observe(counted.overhead);
+    }
+
+    /// The first verified sentence of a streamed reply may leave.
+    pub(crate) fn first_window(&self, took: Duration) {
+        self.first_window.observe(took);
     }
 
     pub(crate) fn entered(&self) {
@@ -121,6 +127,8 @@ impl Metrics {
         render_ledger(&mut page, ledger, load(&self.unrecorded));
         self.duration.render(&mut page, "conclave_request_duration_seconds", "Time to answer.");
         self.overhead.render(&mut page, "conclave_overhead_seconds", "Time added to the model's.");
+        let help = "Time to the first verified sentence of a stream by windows.";
+        self.first_window.render(&mut page, "conclave_first_window_seconds", help);
         page
     }
 }

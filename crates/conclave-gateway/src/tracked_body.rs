@@ -9,15 +9,15 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Frames to be sent, and the promise to note how many of them were.
+/// Frames to be sent, and the promises to note how many of them were: one for each decision in it.
 pub(crate) struct TrackedBody {
     frames: VecDeque<Bytes>,
-    delivery: Delivery,
+    deliveries: Vec<Delivery>,
 }
 
 impl TrackedBody {
-    pub(crate) fn new(frames: impl IntoIterator<Item = Bytes>, delivery: Delivery) -> Self {
-        Self { frames: frames.into_iter().collect(), delivery }
+    pub(crate) fn new(frames: impl IntoIterator<Item = Bytes>, deliveries: Vec<Delivery>) -> Self {
+        Self { frames: frames.into_iter().collect(), deliveries }
     }
 }
 
@@ -30,16 +30,20 @@ impl Body for TrackedBody {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         failpoint::reach("reply.begun");
-        if self.delivery.has_begun() {
+        if self.deliveries.iter().any(Delivery::has_begun) {
             failpoint::reach("reply.half_sent");
         }
         let Some(bytes) = self.frames.pop_front() else {
             return Poll::Ready(None);
         };
-        self.delivery.sent(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        // The connection may stop asking once it has the declared length, so the last frame counts.
-        if self.frames.is_empty() {
-            self.delivery.complete();
+        let (length, is_last) = (bytes.len(), self.frames.is_empty());
+        for delivery in &mut self.deliveries {
+            delivery.sent(u64::try_from(length).unwrap_or(u64::MAX));
+            // The connection may stop asking once it has the declared length, so the last frame
+            // counts.
+            if is_last {
+                delivery.complete();
+            }
         }
         Poll::Ready(Some(Ok(Frame::data(bytes))))
     }

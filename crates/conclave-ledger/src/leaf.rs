@@ -98,6 +98,8 @@ kinds! {
     Genesis = "genesis",
     /// Everything that was judged of one turn.
     Decision = "decision",
+    /// A part of a reply that left before the decision, see the decision's `windows`.
+    Window = "window",
     /// What left of a decision, and how.
     Delivery = "delivery",
     /// Requests refused before they became a turn, counted.

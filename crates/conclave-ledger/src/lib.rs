@@ -22,6 +22,7 @@ mod seal;
 mod tile;
 mod tree;
 mod verify;
+mod windows;
 
 pub use body::{Body, BodyError, Field, StoredBody};
 pub use cbor::Value;

@@ -13,6 +13,7 @@ use crate::forget::Forgotten;
 use crate::leaf::{EntryId, Kind, Leaf, leaf_hash};
 use crate::rotation::Rotation;
 use crate::tree::{CompactRange, Hash};
+use crate::windows::Windows;
 use std::collections::BTreeMap;
 
 /// One entry as stored.
@@ -92,6 +93,7 @@ pub struct Auditor<'a> {
     tree: CompactRange,
     coverage: Coverage,
     decisions: NumberSet,
+    windows: Windows,
     sound_until: u64,
     suspects: Option<(u64, u64)>,
     leaves_only: bool,
@@ -294,8 +296,9 @@ impl<'a> Auditor<'a> {
         match &leaf.draft.kind {
             Kind::Decision => {
                 self.decisions.insert(leaf.id);
-                Ok(())
+                self.windows.close(leaf)
             }
+            Kind::Window => self.windows.open(leaf),
             Kind::Delivery => match leaf.draft.parent {
                 Some(parent) if self.decisions.contains(parent) => Ok(()),
                 Some(parent) => Err(format!("it delivers {parent}, which is no earlier decision")),

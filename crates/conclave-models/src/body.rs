@@ -167,6 +167,23 @@ fn is_same(field: &str, name: &str) -> bool {
     field.len() == name.len() && field.bytes().map(plain).eq(name.bytes())
 }
 
+/// A request for vectors: what the client sent, less what chooses a host or a key.
+pub(crate) fn vector_request(
+    request: &Map<String, Value>,
+    model: Option<&str>,
+) -> Map<String, Value> {
+    let passes = |field: &str| !is_withheld(field) && !is_disguised(field, &["model", "input"]);
+    let mut body: Map<_, _> = request
+        .iter()
+        .filter(|(field, _)| passes(field))
+        .map(|(field, value)| (field.clone(), value.clone()))
+        .collect();
+    if let Some(model) = model {
+        body.insert("model".to_owned(), model.into());
+    }
+    body
+}
+
 fn is_withheld(field: &str) -> bool {
     let has_prefix =
         |prefix: &&str| field.get(..prefix.len()).is_some_and(|start| is_same(start, prefix));

@@ -10,11 +10,14 @@
 
 use crate::fault::Fault;
 use crate::hosted::HostedModel;
+use crate::link::Pieces;
 use conclave_core::{Candidate, MicroUsd, StandIn, Usage};
-use conclave_engine::{Model, ModelError, ModelRequest};
+use conclave_engine::{Embedded, Model, ModelError, ModelRequest};
 use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// A model with its price.
@@ -59,7 +62,11 @@ impl Chain {
         Self { first, others }
     }
 
-    async fn ask(&self, mut request: ModelRequest) -> Result<Candidate, ModelError> {
+    async fn ask(
+        &self,
+        mut request: ModelRequest,
+        pieces: Option<&Pieces>,
+    ) -> Result<Candidate, ModelError> {
         let deadline = Instant::now() + request.timeout;
         let mut asked: Vec<&HostedModel> = Vec::new();
         let mut error = None;
@@ -74,7 +81,7 @@ impl Chain {
             request.timeout = if is_last { left } else { left / 2 };
             let is_again = asked.iter().any(|model| model.shares_provider(&link.model));
             asked.push(&link.model);
-            match link.model.ask(&request, is_again).await {
+            match link.model.ask(&request, is_again, pieces).await {
                 Ok(candidate) if at == 0 => return Ok(candidate),
                 Ok(candidate) => return Ok(signed(link, candidate)),
                 Err(fault) => {
@@ -108,6 +115,23 @@ fn signed(link: &PricedModel, candidate: Candidate) -> Candidate {
 
 impl Model for Chain {
     fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
-        Box::pin(self.ask(request))
+        Box::pin(self.ask(request, None))
+    }
+
+    fn generate_in_pieces(
+        &self,
+        request: ModelRequest,
+        pieces: Pieces,
+    ) -> BoxFuture<'_, Result<Candidate, ModelError>> {
+        Box::pin(async move { self.ask(request, Some(&pieces)).await })
+    }
+
+    /// Vectors of different models cannot be compared, so nobody stands in.
+    fn embed(
+        &self,
+        request: Arc<Map<String, Value>>,
+        timeout: Duration,
+    ) -> BoxFuture<'_, Option<Result<Embedded, ModelError>>> {
+        self.first.model.embed(request, timeout)
     }
 }

@@ -1,21 +1,24 @@
 //! A model that a provider runs, as a [`Model`].
 
 use crate::anthropic;
-use crate::body::UpstreamBody;
+use crate::body::{UpstreamBody, vector_request};
 use crate::config::{ConfigError, ProviderConfig};
 use crate::fault::Fault;
-use crate::link::{Call, Link, Received};
+use crate::link::{Call, Link, Pieces, Received};
 use crate::protocol::Protocol;
 use crate::reply::{Proposal, read_reply};
 use crate::ssrf::{Lookup, system_lookup};
+use crate::vectors::read_vectors;
 use bytes::Bytes;
 use conclave_core::Candidate;
-use conclave_engine::{Model, ModelError, ModelRequest};
+use conclave_engine::{Embedded, Model, ModelError, ModelRequest};
 use futures_util::future::BoxFuture;
 use reqwest::Url;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A provider. Clones share connections, keys, breaker and retry budget.
 #[derive(Clone)]
@@ -124,10 +127,14 @@ impl HostedModel {
         &self,
         request: &ModelRequest,
         is_again: bool,
+        pieces: Option<&Pieces>,
     ) -> Result<Candidate, Fault> {
+        // Anthropic's answers are read whole.
+        let pieces = pieces.filter(|_| self.protocol() != &Protocol::Anthropic);
         let call = Call {
             url: &self.url,
-            body: self.body(request)?,
+            pieces,
+            body: self.body(request, pieces.is_some())?,
             time: request.timeout,
             conversation: &request.conversation,
             is_again,
@@ -139,14 +146,39 @@ impl HostedModel {
         Ok(self.settle(request, proposal))
     }
 
+    fn protocol(&self) -> &Protocol {
+        &self.provider.link.config.protocol
+    }
+
+    /// Asks for vectors; `None` where the provider has none.
+    async fn vectors(
+        &self,
+        request: &Map<String, Value>,
+        time: Duration,
+    ) -> Option<Result<Embedded, Fault>> {
+        let link = &self.provider.link;
+        let url = self.protocol().vectors(link.base(), self.upstream_model.as_deref())?;
+        let body = vector_request(request, self.upstream_model.as_deref());
+        let Ok(body) = serde_json::to_vec(&body) else {
+            return Some(Err(Fault::invalid("the request has no JSON form")));
+        };
+        let body = Bytes::from(body);
+        let call = Call { url: &url, body, time, conversation: &[], is_again: false, pieces: None };
+        Some(match link.ask(&call).await {
+            Ok(Received::Body(_, bytes)) => read_vectors(&bytes),
+            Ok(Received::Proposal(_)) => Err(Fault::invalid("the answer holds no vectors")),
+            Err(fault) => Err(fault),
+        })
+    }
+
     fn understand(&self, bytes: &[u8]) -> Result<Proposal, Fault> {
-        match self.provider.link.config.protocol {
+        match self.protocol() {
             Protocol::OpenAi | Protocol::Azure { .. } => read_reply(bytes),
             Protocol::Anthropic => anthropic::read_reply(bytes),
         }
     }
 
-    fn body(&self, request: &ModelRequest) -> Result<Bytes, Fault> {
+    fn body(&self, request: &ModelRequest, in_pieces: bool) -> Result<Bytes, Fault> {
         let config = &self.provider.link.config;
         let temperature =
             request.temperature.filter(|_| config.temperature.applies(request.attempt));
@@ -157,7 +189,7 @@ impl HostedModel {
         let body = UpstreamBody {
             request,
             model: self.upstream_model.as_deref(),
-            stream: config.stream_upstream,
+            stream: config.stream_upstream || in_pieces,
             temperature,
         };
         serde_json::to_vec(&body)
@@ -180,7 +212,7 @@ impl HostedModel {
     }
 
     fn asked_model<'a>(&'a self, request: &'a ModelRequest) -> &'a str {
-        let visible = || request.body.get("model").and_then(serde_json::Value::as_str);
+        let visible = || request.body.get("model").and_then(Value::as_str);
         self.upstream_model.as_deref().or_else(visible).unwrap_or_default()
     }
 }
@@ -188,8 +220,30 @@ impl HostedModel {
 impl Model for HostedModel {
     fn generate(&self, request: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
         Box::pin(async move {
-            let result = self.ask(&request, false).await;
+            let result = self.ask(&request, false, None).await;
             result.map_err(|fault| fault.into_error(self.provider()))
+        })
+    }
+
+    fn generate_in_pieces(
+        &self,
+        request: ModelRequest,
+        pieces: Pieces,
+    ) -> BoxFuture<'_, Result<Candidate, ModelError>> {
+        Box::pin(async move {
+            let result = self.ask(&request, false, Some(&pieces)).await;
+            result.map_err(|fault| fault.into_error(self.provider()))
+        })
+    }
+
+    fn embed(
+        &self,
+        request: Arc<Map<String, Value>>,
+        timeout: Duration,
+    ) -> BoxFuture<'_, Option<Result<Embedded, ModelError>>> {
+        Box::pin(async move {
+            let result = self.vectors(&request, timeout).await?;
+            Some(result.map_err(|fault| fault.into_error(self.provider())))
         })
     }
 }

@@ -33,6 +33,7 @@ mod ssrf;
 mod stream;
 mod transport;
 mod usage;
+mod vectors;
 mod verifiers;
 mod web;
 

@@ -36,6 +36,9 @@ const ERROR_TIME: Duration = Duration::from_millis(250);
 /// How long the end of a stream is waited for, so that its connection can be used again.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
+/// Where the text of a reply goes while it is being written.
+pub(crate) type Pieces = tokio::sync::mpsc::Sender<String>;
+
 /// A provider as this program is connected to it.
 pub(crate) struct Link {
     pub(crate) config: ProviderConfig,
@@ -56,6 +59,8 @@ pub(crate) struct Call<'a> {
     pub(crate) conversation: &'a [Message],
     /// Whether the same provider was asked before for the same turn.
     pub(crate) is_again: bool,
+    /// Where the text goes while it is being written, if somebody reads along.
+    pub(crate) pieces: Option<&'a Pieces>,
 }
 
 /// What came back when all went well.
@@ -113,7 +118,7 @@ impl Link {
     async fn exchange(&self, call: &Call<'_>, deadline: Instant) -> Result<Received, Fault> {
         let answer = self.send(call, deadline).await?;
         if answer.status().is_success() {
-            self.read(answer).await
+            self.read(answer, call.pieces).await
         } else {
             Err(self.refusal(answer, call.conversation).await)
         }
@@ -169,13 +174,14 @@ impl Link {
         (now + wait < deadline).then_some((wait, key))
     }
 
-    async fn read(&self, answer: Answer) -> Result<Received, Fault> {
+    async fn read(&self, answer: Answer, pieces: Option<&Pieces>) -> Result<Received, Fault> {
         let bytes_max = self.config.response_bytes_max;
         if answer.is_packed() {
             return Err(Fault::invalid("the answer is packed, which was not asked for"));
         }
-        if self.config.stream_upstream && answer.is_events() {
-            return read_events(answer, bytes_max).await.map(Received::Proposal);
+        let streams = self.config.stream_upstream || pieces.is_some();
+        if streams && answer.is_events() {
+            return read_events(answer, bytes_max, pieces).await.map(Received::Proposal);
         }
         let status = answer.status();
         Ok(Received::Body(status, answer.body(bytes_max).await?))
@@ -197,27 +203,50 @@ impl Link {
     }
 }
 
-async fn read_events(mut answer: Answer, bytes_max: usize) -> Result<Proposal, Fault> {
+async fn read_events(
+    answer: Answer,
+    bytes_max: usize,
+    pieces: Option<&Pieces>,
+) -> Result<Proposal, Fault> {
     let mut accumulator = Accumulator::default();
+    let read = feed_events(answer, bytes_max, pieces, &mut accumulator).await;
+    // Another model cannot go on where this one stopped, once somebody has read its words.
+    let may_stand_in = !accumulator.has_handed_on();
+    read.and_then(|()| accumulator.finish())
+        .map_err(|fault| if may_stand_in { fault } else { fault.conclusive() })
+}
+
+async fn feed_events(
+    mut answer: Answer,
+    bytes_max: usize,
+    pieces: Option<&Pieces>,
+    accumulator: &mut Accumulator,
+) -> Result<(), Fault> {
     let mut bytes = 0;
     loop {
         let piece = match answer.piece().await {
             Ok(Some(piece)) => piece,
-            Ok(None) => break,
+            Ok(None) => return Ok(()),
             // A connection that breaks after the reply was complete takes nothing away from it.
-            Err(_) if accumulator.is_complete() => break,
+            Err(_) if accumulator.is_complete() => return Ok(()),
             Err(fault) => return Err(fault),
         };
         bytes += piece.len();
         if bytes > bytes_max {
             return Err(Fault::too_large(format!("the stream has more than {bytes_max} bytes")));
         }
-        if accumulator.feed(&piece)? {
+        let is_done = accumulator.feed(&piece)?;
+        if let Some(pieces) = pieces
+            && let Some(text) = accumulator.fresh_text()
+        {
+            // Whoever does not listen any more still gets the whole.
+            let _ = pieces.send(text).await;
+        }
+        if is_done {
             drain(answer);
-            break;
+            return Ok(());
         }
     }
-    accumulator.finish()
 }
 
 /// Reads what is left after the last event; a connection can only be used again once it is read

@@ -30,14 +30,18 @@ impl Protocol {
             Self::OpenAi => base.endpoint("chat/completions"),
             Self::Anthropic => base.endpoint("messages"),
             Self::Azure { api_version } => {
-                let mut url = base.itself();
-                if let Ok(mut path) = url.path_segments_mut() {
-                    // Segments are escaped one by one, so a name cannot leave its place.
-                    path.pop_if_empty().extend(["openai", "deployments"]);
-                    path.extend([model.unwrap_or_default(), "chat", "completions"]);
-                }
-                url.query_pairs_mut().append_pair("api-version", api_version);
-                url
+                deployment(base, model, api_version, &["chat", "completions"])
+            }
+        }
+    }
+
+    /// Where a model turns texts into vectors, if the provider does.
+    pub(crate) fn vectors(&self, base: &BaseUrl, model: Option<&str>) -> Option<Url> {
+        match self {
+            Self::OpenAi => Some(base.endpoint("embeddings")),
+            Self::Anthropic => None,
+            Self::Azure { api_version } => {
+                Some(deployment(base, model, api_version, &["embeddings"]))
             }
         }
     }
@@ -68,6 +72,18 @@ impl Protocol {
         let version = HeaderName::from_static("anthropic-version");
         (*self == Self::Anthropic).then_some((version, ANTHROPIC_VERSION))
     }
+}
+
+/// A place of an Azure deployment.
+fn deployment(base: &BaseUrl, model: Option<&str>, api_version: &str, place: &[&str]) -> Url {
+    let mut url = base.itself();
+    if let Ok(mut path) = url.path_segments_mut() {
+        // Segments are escaped one by one, so a name cannot leave its place.
+        path.pop_if_empty().extend(["openai", "deployments", model.unwrap_or_default()]);
+        path.extend(place);
+    }
+    url.query_pairs_mut().append_pair("api-version", api_version);
+    url
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(crate) struct Accumulator {
     calls: BTreeMap<u64, PartialCall>,
     claim: Claim,
     is_done: bool,
+    /// How much of the text was handed on.
+    handed_on: usize,
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +89,18 @@ impl Accumulator {
         }
         self.events = events;
         Ok(self.is_done)
+    }
+
+    /// The text that has come since this was last asked.
+    pub(crate) fn fresh_text(&mut self) -> Option<String> {
+        let fresh = self.draft.text.as_deref()?.get(self.handed_on..)?.to_owned();
+        self.handed_on += fresh.len();
+        (!fresh.is_empty()).then_some(fresh)
+    }
+
+    /// Whether any text was handed on.
+    pub(crate) const fn has_handed_on(&self) -> bool {
+        self.handed_on > 0
     }
 
     /// Whether the provider said that the reply is complete, so that nothing of it can still come.

@@ -12,9 +12,6 @@ use std::io;
 /// More tokens than any context holds; a larger claim is not believed.
 const TOKENS_MAX: u64 = 100_000_000;
 
-/// Bytes of text we count as one token.
-const BYTES_PER_TOKEN: usize = 4;
-
 /// What a provider says about usage, still unread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Claim {
@@ -82,7 +79,7 @@ fn tokens(raw: &RawValue) -> Option<u64> {
 
 /// Our own count: a quarter of the bytes, rounded up.
 pub(crate) fn count_tokens(bytes: usize) -> u64 {
-    bytes.div_ceil(BYTES_PER_TOKEN) as u64
+    Usage::tokens_of(bytes)
 }
 
 /// The bytes of text a model wrote.

@@ -31,7 +31,8 @@ const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The ends of the paths it serves: OpenAI's chat and moderations, Anthropic's messages, and a verifier
 /// of one's own.
-const PATHS: [&str; 4] = ["/chat/completions", "/moderations", "/messages", "/verify"];
+const PATHS: [&str; 5] =
+    ["/chat/completions", "/embeddings", "/moderations", "/messages", "/verify"];
 
 /// A running mock model.
 #[derive(Debug)]

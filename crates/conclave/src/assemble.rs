@@ -1,6 +1,8 @@
 //! Wiring: configuration in, engine out.
 
-use crate::config::{AuditFailure, Config, ModeName, OnInjection, OnInputBlock, ScrutinyName};
+use crate::config::{
+    AuditFailure, Config, ModeName, OnInjection, OnInputBlock, ScrutinyName, StreamName,
+};
 use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
@@ -162,6 +164,10 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
         audit_failure: match config.policy.audit_failure {
             AuditFailure::Hold => conclave_engine::AuditFailure::Hold,
             AuditFailure::DeliverAndAlert => conclave_engine::AuditFailure::DeliverAndAlert,
+        },
+        stream: match config.policy.stream {
+            StreamName::Buffered => conclave_engine::StreamPolicy::Buffered,
+            StreamName::Windowed => conclave_engine::StreamPolicy::Windowed,
         },
         block_injection: config.policy.on_injection == OnInjection::Block,
         policy: digest(config),

@@ -80,6 +80,7 @@ pub fn turn(text: &str) -> Turn {
         conversation: [Message::text(Role::User, text)].into(),
         body: Arc::default(),
         context: TurnContext::default(),
+        kept: None,
     }
 }
 

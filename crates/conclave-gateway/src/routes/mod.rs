@@ -1,13 +1,21 @@
 //! Every route, in one table.
 
 mod chat;
+mod completions;
 mod decisions;
+mod embeddings;
+mod entrance;
 mod health;
 mod ledger;
+mod messages;
 mod models;
+mod moderations;
+mod responses;
 mod subjects;
+mod turns;
 mod users;
 mod verify;
+mod windowed;
 
 pub use health::OPENAPI;
 
@@ -27,6 +35,13 @@ use std::time::Instant;
 /// The methods and paths that exist; a test holds the OpenAPI page to it.
 pub const ROUTES: &[(&str, &str)] = &[
     ("post", "/v1/chat/completions"),
+    ("post", "/v1/messages"),
+    ("post", "/v1/messages/count_tokens"),
+    ("post", "/v1/responses"),
+    ("get", "/v1/responses/{id}"),
+    ("post", "/v1/moderations"),
+    ("post", "/v1/embeddings"),
+    ("post", "/v1/completions"),
     ("post", "/v1/verify"),
     ("get", "/v1/models"),
     ("get", "/v1/models/{model}"),
@@ -53,6 +68,13 @@ pub const ROUTES: &[(&str, &str)] = &[
 pub fn router(gateway: Gateway) -> Router {
     Router::new()
         .route("/v1/chat/completions", post(chat::complete))
+        .route("/v1/messages", post(messages::create))
+        .route("/v1/messages/count_tokens", post(messages::count_tokens))
+        .route("/v1/responses", post(responses::create))
+        .route("/v1/responses/{id}", get(responses::one))
+        .route("/v1/moderations", post(moderations::create))
+        .route("/v1/embeddings", post(embeddings::create))
+        .route("/v1/completions", post(completions::create))
         .route("/v1/verify", post(verify::verify))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{model}", get(models::one))

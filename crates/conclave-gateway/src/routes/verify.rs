@@ -1,12 +1,14 @@
 //! `POST /v1/verify`: judges a reply made elsewhere.
 
-use super::chat::{detached, json_response};
+use super::entrance::enter;
 use super::respond;
-use crate::auth::{Need, admit};
+use super::turns::{detached, json_response};
+use crate::auth::Need;
 use crate::error::ApiError;
+use crate::identity;
 use crate::state::Gateway;
+use crate::wire::fields;
 use crate::wire::own_fields::{fraction, own_fields};
-use crate::{identity, intake, strict_json};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use conclave_core::{Candidate, Message};
@@ -21,16 +23,9 @@ pub(super) async fn verify(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    let key = admit(gateway, &parts.headers, Need::Converse);
-    let bytes = intake::read(&parts.headers, body, gateway.limits()).await;
-    let (key, bytes) = (key?, bytes?);
-    let document = strict_json::parse(&bytes)
-        .map_err(|error| ApiError::malformed(format!("The body is not valid JSON: {error}.")))?;
-    let Value::Object(line) = document else {
-        return Err(ApiError::malformed("The request body must be a JSON object."));
-    };
-    let (turn, reply) = question(gateway, &parts.headers, &key, &line)?;
+    let entered = enter(gateway, request, Need::Converse).await?;
+    let line = fields::object(entered.document)?;
+    let (turn, reply) = question(gateway, &entered.headers, &entered.key, &line)?;
     let engine = gateway.engine();
     let decided = detached(gateway, async move { engine.verify(turn, reply).await }).await?;
     let body = answer(&decided);
@@ -67,6 +62,7 @@ fn question(
         conversation,
         body: Arc::new(Map::new()),
         context,
+        kept: None,
     };
     Ok((turn, reply))
 }

@@ -4,6 +4,9 @@
 //! read for judging is an error, never passed unread.
 
 use crate::error::ApiError;
+use crate::identity;
+use crate::wire::fields;
+use crate::wire::inquiry::Inquiry;
 use conclave_core::{Content, Message, Part, Role};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -16,60 +19,51 @@ const CHOICES_MAX: u64 = 8;
 /// A chat request, checked.
 #[derive(Debug)]
 pub(crate) struct ChatRequest {
-    pub model: String,
-    pub conversation: Arc<[Message]>,
-    pub stream: bool,
+    pub inquiry: Inquiry,
+    /// Whether a stream ends with what it cost.
     pub include_usage: bool,
-    pub choices: u8,
-    /// Whether the client expects JSON, so that a refusal must not stand in its place.
-    pub structured: bool,
-    pub metadata: Option<Map<String, Value>>,
-    /// The request as sent, less what is ours.
-    pub body: Map<String, Value>,
 }
 
 impl ChatRequest {
     /// Checks a request; the error names the field.
     pub(crate) fn parse(document: Value) -> Result<Self, ApiError> {
-        let Value::Object(mut body) = document else {
-            return Err(ApiError::malformed("The request body must be a JSON object."));
-        };
-        let model = text_field(&body, "model")?
-            .filter(|model| !model.is_empty())
-            .ok_or_else(|| ApiError::invalid("model", "You must name a model."))?;
-        let conversation = messages(&body)?;
-        let stream = flag_field(&body, "stream")?;
+        let mut body = fields::object(document)?;
+        let model = fields::model(&body)?;
+        let conversation = conversation(body.get("messages"))?;
+        let stream = fields::flag(&body, "stream")?;
         let include_usage = match body.get("stream_options") {
             None | Some(Value::Null) => false,
-            Some(Value::Object(options)) => flag_field(options, "include_usage")?,
+            Some(Value::Object(options)) => fields::flag(options, "include_usage")?,
             Some(_) => return Err(ApiError::invalid("stream_options", "must be an object")),
         };
-        let structured = body.get("response_format").is_some_and(|format| {
-            format.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "text")
-        });
+        let structured = wants_json(body.get("response_format"));
         let choices = choices(&body)?;
-        let metadata = take_metadata(&mut body)?;
-        Ok(Self { model, conversation, stream, include_usage, choices, structured, metadata, body })
+        let user = identity::user(&body)?;
+        let metadata = fields::take_metadata(&mut body)?;
+        let inquiry = Inquiry {
+            model,
+            conversation,
+            stream,
+            choices,
+            structured,
+            metadata,
+            user,
+            session: None,
+            kept: None,
+            body,
+        };
+        Ok(Self { inquiry, include_usage })
     }
 }
 
-fn text_field(body: &Map<String, Value>, name: &str) -> Result<Option<String>, ApiError> {
-    match body.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(ApiError::invalid(name, "must be a string")),
-    }
+/// Whether a `response_format` asks for JSON.
+pub(crate) fn wants_json(format: Option<&Value>) -> bool {
+    let kind = format.and_then(|format| format.get("type")).and_then(Value::as_str);
+    kind.is_some_and(|kind| kind != "text")
 }
 
-fn flag_field(body: &Map<String, Value>, name: &str) -> Result<bool, ApiError> {
-    match body.get(name) {
-        None | Some(Value::Null) => Ok(false),
-        Some(Value::Bool(flag)) => Ok(*flag),
-        Some(_) => Err(ApiError::invalid(name, "must be true or false")),
-    }
-}
-
-fn choices(body: &Map<String, Value>) -> Result<u8, ApiError> {
+/// How many replies are wanted.
+pub(crate) fn choices(body: &Map<String, Value>) -> Result<u8, ApiError> {
     let wrong =
         || ApiError::invalid("n", format!("must be a whole number from 1 to {CHOICES_MAX}"));
     match body.get("n") {
@@ -82,23 +76,9 @@ fn choices(body: &Map<String, Value>) -> Result<u8, ApiError> {
     }
 }
 
-/// Takes `metadata` apart: what is addressed to us goes no further.
-fn take_metadata(body: &mut Map<String, Value>) -> Result<Option<Map<String, Value>>, ApiError> {
-    let metadata = match body.get_mut("metadata") {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Object(metadata)) => metadata,
-        Some(_) => return Err(ApiError::invalid("metadata", "must be an object")),
-    };
-    let stated = metadata.clone();
-    metadata.retain(|key, _| !key.starts_with("conclave_"));
-    if metadata.is_empty() {
-        body.remove("metadata");
-    }
-    Ok(Some(stated))
-}
-
-fn messages(body: &Map<String, Value>) -> Result<Arc<[Message]>, ApiError> {
-    let list = match body.get("messages") {
+/// The messages of a chat request as they are judged.
+pub(crate) fn conversation(messages: Option<&Value>) -> Result<Arc<[Message]>, ApiError> {
+    let list = match messages {
         Some(Value::Array(list)) if !list.is_empty() => list,
         Some(Value::Array(_)) => {
             return Err(ApiError::invalid("messages", "must hold at least one message"));
@@ -165,6 +145,7 @@ fn parts(path: &str, list: &[Value]) -> Result<Vec<Part>, ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Envelope;
     use serde_json::json;
 
     fn parse(value: Value) -> Result<ChatRequest, ApiError> {
@@ -185,8 +166,10 @@ mod tests {
             "seed": 7, "unheard_of": {"kept": true},
         }))
         .unwrap();
+        assert!(request.include_usage);
+        let request = request.inquiry;
         assert_eq!((request.model.as_str(), request.choices), ("m", 2));
-        assert!(request.stream && request.include_usage && !request.structured);
+        assert!(request.stream && !request.structured);
         assert_eq!(request.conversation[1].content.as_text(), "Hello");
         assert_eq!(request.body["metadata"], json!({"team": "blue"}));
         assert_eq!(request.body["unheard_of"], json!({"kept": true}));
@@ -218,7 +201,7 @@ mod tests {
             (json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "n": 1.5}), "n"),
         ];
         for (body, place) in cases {
-            let error = parse(body.clone()).unwrap_err().body();
+            let error = parse(body.clone()).unwrap_err().body(Envelope::OpenAi);
             assert_eq!(error["error"]["param"].as_str().unwrap_or(""), place, "{body}");
         }
     }

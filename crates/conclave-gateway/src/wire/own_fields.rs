@@ -1,5 +1,6 @@
 //! What Conclave adds to a reply: one key in the body, and headers.
 
+use conclave_core::{Content, Message, Part};
 use conclave_engine::Reply;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -22,7 +23,30 @@ pub(crate) fn own_fields(reply: &Reply) -> Value {
         "receipt_url": format!("/v1/decisions/{}/receipt", decision.id),
         "leaf_hash": reply.leaf_hash.map(hex::encode),
         "cost_usd": decision.cost.dollars(),
+        "unjudged": unjudged(&decision.conversation),
     })
+}
+
+/// How many kinds of unjudged parts are named, and how long a name may be.
+const KINDS_MAX: usize = 16;
+const KIND_BYTES_MAX: usize = 64;
+
+/// The kinds of parts that were passed on without being judged: images, sound, files.
+pub(crate) fn unjudged(conversation: &[Message]) -> Vec<&str> {
+    let parts = conversation.iter().flat_map(|message| match &message.content {
+        Content::Parts(parts) => parts.as_slice(),
+        Content::Text(_) => &[],
+    });
+    let mut kinds: Vec<&str> = Vec::new();
+    for part in parts {
+        if let Part::Unjudged { kind } = part
+            && kinds.len() < KINDS_MAX
+            && !kinds.contains(&kind.as_str())
+        {
+            kinds.push(&kind[..kind.floor_char_boundary(KIND_BYTES_MAX)]);
+        }
+    }
+    kinds
 }
 
 /// Ten-thousandths as a number within 0..=1.

@@ -63,7 +63,7 @@ impl Guard {
             Ok(request) => request,
             Err(error) => return heard(Err(error), MicroUsd(0)),
         };
-        match self.model.model.ask(&request, false).await {
+        match self.model.model.ask(&request, false, None).await {
             Ok(candidate) => {
                 heard(Ok(Some(read(&candidate.text))), self.model.cost(candidate.usage))
             }

@@ -68,6 +68,7 @@ impl HttpVerifier {
             time: self.place.exchange_time(),
             conversation: &case.conversation,
             is_again: false,
+            pieces: None,
         };
         match self.link.ask(&call).await {
             Ok(Received::Body(StatusCode::NO_CONTENT, _)) => heard(Ok(None), self.price),

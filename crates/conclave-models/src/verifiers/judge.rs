@@ -42,7 +42,7 @@ impl ModelJudge {
     async fn view(&self, evidence: &Value) -> View {
         let secrets = Secrets::draw(&*self.entropy);
         let request = self.request(&secrets.request(evidence));
-        match self.model.model.ask(&request, false).await {
+        match self.model.model.ask(&request, false, None).await {
             Ok(candidate) => View {
                 reading: Ok(secrets.read(&candidate.text)),
                 cost: self.model.cost(candidate.usage),

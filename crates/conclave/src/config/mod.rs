@@ -286,6 +286,27 @@ pub struct Policy {
     pub omit_own_fields: bool,
     /// What happens to a reply whose decision no disk takes.
     pub audit_failure: AuditFailure,
+    /// When the parts of a streamed reply leave.
+    #[serde(skip_serializing_if = "StreamName::is_default")]
+    pub stream: StreamName,
+}
+
+/// When the parts of a streamed reply leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamName {
+    /// When the whole reply has passed.
+    #[default]
+    Buffered,
+    /// Window by window, each when it has passed with all text before it.
+    Windowed,
+}
+
+impl StreamName {
+    // A policy that does not set it keeps the digest it had before this could be set.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for Policy {
@@ -297,6 +318,7 @@ impl Default for Policy {
             on_injection: OnInjection::Flag,
             omit_own_fields: false,
             audit_failure: AuditFailure::Hold,
+            stream: StreamName::Buffered,
         }
     }
 }

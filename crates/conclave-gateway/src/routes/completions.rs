@@ -1,0 +1,23 @@
+//! `POST /v1/completions`: OpenAI's older interface.
+
+use super::entrance::enter;
+use super::respond;
+use super::turns::converse;
+use crate::auth::Need;
+use crate::error::ApiError;
+use crate::state::Gateway;
+use crate::wire::completion::{self, Completion};
+use axum::extract::{Request, State};
+use axum::response::Response;
+
+/// Answers one request.
+pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
+    respond(answer(&gateway, request).await)
+}
+
+async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
+    let mut entered = enter(gateway, request, Need::Converse).await?;
+    let inquiry = completion::parse(entered.document.take())?;
+    let dialect = Box::new(Completion::new(gateway.manners().omit_own_fields));
+    converse(gateway, &entered, inquiry, dialect).await
+}

@@ -1,0 +1,142 @@
+//! What every judged endpoint does with its turn: run it to its end, and word what was decided.
+
+use super::entrance::{Entered, turn};
+use super::windowed;
+use crate::error::ApiError;
+use crate::metrics::Counted;
+use crate::state::Gateway;
+use crate::tracked_body::TrackedBody;
+use crate::unabandoned::Unabandoned;
+use crate::wire::dialect::{Dialect, Head};
+use crate::wire::inquiry::Inquiry;
+use crate::wire::own_fields::{add_headers, overhead, own_fields};
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use conclave_core::{GenerationFailure, Outcome};
+use conclave_engine::{DeliverError, Reply, StreamPolicy};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::Value;
+
+/// What a stream of events is called.
+pub(super) const EVENTS: &str = "text/event-stream; charset=utf-8";
+
+/// Answers an inquiry in a dialect.
+pub(super) async fn converse(
+    gateway: &Gateway,
+    entered: &Entered,
+    inquiry: Inquiry,
+    dialect: Box<dyn Dialect>,
+) -> Result<Response, ApiError> {
+    let streams = inquiry.stream;
+    // A client that will parse the whole as JSON has no use for a part of it.
+    let in_parts = streams && !inquiry.structured;
+    let turn = turn(gateway, &entered.headers, &entered.key, inquiry)?;
+    let engine = gateway.engine();
+    if in_parts && engine.settings.stream == StreamPolicy::Windowed {
+        return windowed::converse(gateway, turn, dialect).await;
+    }
+    let reply = detached(gateway, async move { engine.deliver(turn).await }).await?;
+    Ok(answer(gateway, reply, dialect, streams))
+}
+
+/// Runs a use-case to its end, whether or not the client stays, within the limit of turns in flight:
+/// what was bought and judged is recorded.
+pub(super) async fn detached(
+    gateway: &Gateway,
+    task: impl Future<Output = Result<Reply, DeliverError>> + Send + 'static,
+) -> Result<Reply, ApiError> {
+    let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
+    let work = async move {
+        let result = task.await;
+        drop(permit);
+        result
+    };
+    // A reply nobody waits for any more is dropped, which records its delivery as aborted.
+    let reply = Unabandoned::new(work).await.map_err(undecided)?;
+    count(gateway, &reply);
+    Ok(reply)
+}
+
+/// What a client is told when nothing was decided.
+pub(super) fn undecided(error: DeliverError) -> ApiError {
+    match error {
+        DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
+        DeliverError::AuditUnavailable(cause) => {
+            tracing::error!(%cause, "a decision could not be recorded");
+            ApiError::audit_unavailable()
+        }
+    }
+}
+
+/// Adds a decision to the counters.
+pub(super) fn count(gateway: &Gateway, reply: &Reply) {
+    gateway.metrics().decision(&Counted {
+        recorded: reply.leaf_hash.is_some(),
+        outcome: reply.decision.outcome,
+        attempts: reply.decision.attempts(),
+        usage: reply.decision.usage,
+        cost: reply.decision.cost,
+        overhead: overhead(reply),
+    });
+}
+
+/// Words a decided reply, whole or as events.
+pub(super) fn answer(
+    gateway: &Gateway,
+    reply: Reply,
+    mut dialect: Box<dyn Dialect>,
+    streams: bool,
+) -> Response {
+    let manners = gateway.manners();
+    if let Some(error) = error_of(&reply, manners.reply_on_input_block) {
+        let mut body = error.body(dialect.envelope());
+        if !manners.omit_own_fields {
+            body["conclave"] = own_fields(&reply);
+        }
+        return json_response(reply, error.status(), &body);
+    }
+    if streams {
+        let mut frames = dialect.opening(&Head::of(&reply));
+        frames.extend(dialect.closing(&reply));
+        return response(reply, StatusCode::OK, EVENTS, frames);
+    }
+    let body = dialect.whole(&reply);
+    json_response(reply, StatusCode::OK, &body)
+}
+
+/// The error that a decision is answered with, if it is.
+pub(super) fn error_of(reply: &Reply, reply_on_block: bool) -> Option<ApiError> {
+    match reply.decision.outcome {
+        Outcome::Blocked if !reply_on_block => {
+            let text = reply.decision.choices.first().map_or("", |c| &c.delivered.text);
+            Some(ApiError::content_filter(text))
+        }
+        Outcome::Failed => Some(match reply.decision.failure() {
+            Some(GenerationFailure::Timeout) => ApiError::upstream_timeout(),
+            _ => ApiError::upstream(),
+        }),
+        _ => None,
+    }
+}
+
+/// A decided reply as JSON.
+pub(super) fn json_response(reply: Reply, status: StatusCode, body: &Value) -> Response {
+    response(reply, status, "application/json", vec![Bytes::from(body.to_string())])
+}
+
+fn response(
+    reply: Reply,
+    status: StatusCode,
+    content_type: &'static str,
+    frames: Vec<Bytes>,
+) -> Response {
+    let mut headers = HeaderMap::new();
+    add_headers(&mut headers, &reply);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let mut response = Response::new(Body::new(TrackedBody::new(frames, vec![reply.delivery])));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}

@@ -1,0 +1,104 @@
+//! Answers as events that begin before the whole reply is decided.
+
+use super::turns::{EVENTS, answer, count, error_of, undecided};
+use crate::error::ApiError;
+use crate::state::Gateway;
+use crate::windowed_body::{Sent, WindowedBody, promise};
+use crate::wire::dialect::{Dialect, Head};
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use conclave_engine::{DeliverError, Progress, Released, Reply, Turn};
+use http::{HeaderName, HeaderValue, header};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::Instant;
+
+/// Answers a turn. Until something is released, nothing has left: an error still has its own status, and
+/// a reply that was written again looks as if it were the first.
+pub(super) async fn converse(
+    gateway: &Gateway,
+    turn: Turn,
+    dialect: Box<dyn Dialect>,
+) -> Result<Response, ApiError> {
+    let started = Instant::now();
+    let sent = Sent::default();
+    let model = turn.model.clone();
+    let mut progress = begin(gateway, turn, &sent)?;
+    match progress.recv().await {
+        Some(Progress::Released(released)) => {
+            gateway.metrics().first_window(started.elapsed());
+            Ok(stream(released, model, progress, dialect, sent))
+        }
+        Some(Progress::Decided(decided)) => {
+            let reply = (*decided).map_err(undecided)?;
+            Ok(answer(gateway, reply, dialect, true))
+        }
+        None => Err(ApiError::internal()),
+    }
+}
+
+/// Runs the turn to its end in a task of its own, whether or not the client stays.
+fn begin(
+    gateway: &Gateway,
+    turn: Turn,
+    sent: &Sent,
+) -> Result<UnboundedReceiver<Progress>, ApiError> {
+    let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
+    let (sender, progress) = unbounded_channel();
+    let (gateway, sent) = (gateway.clone(), sent.clone());
+    tokio::spawn(async move {
+        let decided = gateway.engine().stream(turn, sender.clone()).await;
+        if let Ok(reply) = &decided {
+            count(&gateway, reply);
+        }
+        if let Err(unheard) = sender.send(Progress::Decided(Box::new(decided)))
+            && let Progress::Decided(decided) = unheard.0
+        {
+            // Dropped, it notes that the client went away, and after how many bytes.
+            drop(promise(*decided, &sent));
+        }
+        drop(permit);
+    });
+    Ok(progress)
+}
+
+fn stream(
+    first: Released,
+    model: String,
+    progress: UnboundedReceiver<Progress>,
+    mut dialect: Box<dyn Dialect>,
+    sent: Sent,
+) -> Response {
+    let head = Head { id: first.id, created_s: first.timestamp_ms / 1_000, model };
+    let mut frames = dialect.opening(&head);
+    frames.extend(dialect.piece(&first.text));
+    let body = WindowedBody::new(frames, progress, dialect, ending, sent);
+    let mut response = Response::new(Body::new(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENTS));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Some proxies would gather the whole before they pass it on.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    if let Ok(id) = HeaderValue::try_from(head.id.to_string()) {
+        headers.insert(HeaderName::from_static("x-conclave-audit-id"), id);
+    }
+    response
+}
+
+/// The end of a stream that began: the rest of the reply, or why there is none.
+fn ending(
+    dialect: &mut dyn Dialect,
+    decided: &Result<Reply, DeliverError>,
+) -> Result<Vec<Bytes>, ApiError> {
+    match decided {
+        Ok(reply) => match error_of(reply, true) {
+            Some(error) => Err(error),
+            None => Ok(dialect.closing(reply)),
+        },
+        Err(DeliverError::UnknownModel(_)) => Err(ApiError::upstream()),
+        Err(DeliverError::AuditUnavailable(cause)) => {
+            tracing::error!(%cause, "a decision could not be recorded");
+            Err(ApiError::audit_unavailable())
+        }
+    }
+}
