@@ -11,6 +11,8 @@ use crate::off_thread;
 use crate::ports::{AppendError, Model, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Input, Stop, is_crisis};
 use crate::pseudonym::seed_of;
+use crate::spend::{self, InForce, Spending};
+use crate::steward::Unpaid;
 use crate::turn::{Turn, said_before};
 use crate::verdicts::Grounds;
 use conclave_core::{
@@ -19,6 +21,7 @@ use conclave_core::{
 };
 use conclave_detect::{Detector, Reading};
 use conclave_failpoint as failpoint;
+use conclave_govern::TenantPolicy;
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};
 use futures_util::future::join_all;
@@ -43,6 +46,12 @@ pub enum DeliverError {
     /// Nobody offers this model.
     #[error("the model `{0}` does not exist here")]
     UnknownModel(String),
+    /// The tenant's policy does not permit it.
+    #[error("{0}")]
+    Forbidden(String),
+    /// A limit on money forbids it.
+    #[error(transparent)]
+    Unpaid(#[from] Unpaid),
     /// The decision could not be made durable, so nothing may leave.
     #[error(transparent)]
     AuditUnavailable(#[from] AppendError),
@@ -67,7 +76,9 @@ impl Engine {
     ///
     /// # Errors
     /// When the model is unknown or the decision cannot be recorded.
-    pub async fn deliver(&self, turn: Turn) -> Result<Reply, DeliverError> {
+    pub async fn deliver(&self, mut turn: Turn) -> Result<Reply, DeliverError> {
+        let in_force = self.in_force(&turn.tenant);
+        self.permit(&turn, &in_force.policy)?;
         let offered = self
             .models
             .find(&turn.model)
@@ -76,17 +87,28 @@ impl Engine {
         failpoint::reach("turn.accepted");
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await?;
-        if let Some(stop) = examined.stop {
+        let examined = self.examine(&turn, id, &in_force.policy).await?;
+        let crisis = is_crisis(examined.input.crisis);
+        let (spending, stop) = match examined.stop {
+            Some(stop) => (Spending::unlimited(offered), Some(stop)),
+            None => match self.pay(&mut turn, &examined, &in_force, offered.clone()).await {
+                Ok(spending) => (spending, None),
+                // Contact is never a question of money: the system itself answers.
+                Err(_) if crisis => (Spending::unlimited(offered), Some(Stop::CrisisWithMeans)),
+                Err(unpaid) => return Err(unpaid.into()),
+            },
+        };
+        let paid = (&spending, &in_force);
+        if let Some(stop) = stop {
             let choice = self.stopped(&turn, &examined, stop);
-            return self.conclude(&turn, examined, vec![choice], None, &offered, started).await;
+            return self.conclude(&turn, examined, vec![choice], None, paid, started).await;
         }
         let field = self.sense(&turn, &examined);
-        let attempts_max = self.settings.attempts_max;
-        let course = self.course(&turn, &examined, &*offered.model, &field, attempts_max, started);
+        let (model, attempts_max) = (&*spending.offered.model, self.settings.attempts_max);
+        let course = self.course(&turn, &examined, model, &field, attempts_max, started);
         let wanted = (0..turn.choices.max(1)).map(|index| self.deliberate(&course, index));
         let choices = join_all(wanted).await;
-        self.conclude(&turn, examined, choices, Some(field), &offered, started).await
+        self.conclude(&turn, examined, choices, Some(field), paid, started).await
     }
 
     /// Judges a reply that was made elsewhere: one attempt, nothing is asked of a model.
@@ -94,10 +116,11 @@ impl Engine {
     /// # Errors
     /// When the decision cannot be recorded.
     pub async fn verify(&self, turn: Turn, reply: Candidate) -> Result<Reply, DeliverError> {
+        let in_force = self.in_force(&turn.tenant);
         self.admit(&turn)?;
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await?;
+        let examined = self.examine(&turn, id, &in_force.policy).await?;
         let field = self.sense(&turn, &examined);
         let given = OfferedModel {
             model: Arc::new(Given(reply)),
@@ -107,10 +130,17 @@ impl Engine {
         };
         let course = self.course(&turn, &examined, &*given.model, &field, 1, started);
         let choice = self.deliberate(&course, 0).await;
-        self.conclude(&turn, examined, vec![choice], Some(field), &given, started).await
+        let spending = Spending::unlimited(given.clone());
+        let paid = (&spending, &in_force);
+        self.conclude(&turn, examined, vec![choice], Some(field), paid, started).await
     }
 
-    async fn examine(&self, turn: &Turn, id: AuditId) -> Result<Examination, DeliverError> {
+    async fn examine(
+        &self,
+        turn: &Turn,
+        id: AuditId,
+        policy: &TenantPolicy,
+    ) -> Result<Examination, DeliverError> {
         let named = self.subjects.name(&turn.tenant, turn.user.as_ref(), &turn.session).await;
         // Whoever cannot be named cannot be recorded either.
         let who = named.map_err(|error| AppendError::Unwritable(error.to_string()))?;
@@ -131,8 +161,9 @@ impl Engine {
             }
             None => Reading::empty(turn.context.mode),
         };
-        let (instinct, settings) = (&*self.instinct, &*self.settings);
-        Ok(preflight::examine(instinct, settings, turn, (id, who), input, remembered))
+        let (instinct, settings) = (&*self.instinct, spend::raised(policy, &self.settings));
+        let input = spend::tighten(policy, input);
+        Ok(preflight::examine(instinct, &settings, turn, (id, who), input, remembered))
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
@@ -331,7 +362,7 @@ impl Engine {
         examined: Examination,
         choices: Vec<Choice>,
         field: Option<Arc<FieldState>>,
-        offered: &OfferedModel,
+        (spending, in_force): (&Spending, &InForce),
         started: Instant,
     ) -> Result<Reply, DeliverError> {
         let now_ms = self.clock.now_ms();
@@ -354,13 +385,16 @@ impl Engine {
             input: examined.input,
             field,
             conversation: turn.conversation.clone(),
+            cost: spending.cost(turn, &choices, usage),
             choices,
-            cost: offered.cost(usage),
+            terms: spending.terms.clone(),
             usage,
             latency,
         });
         failpoint::reach("turn.decided");
-        let (leaf_hash, delivery) = self.record(turn, &examined.who, &decision).await?;
+        let recorded = self.record(turn, &examined.who, &decision).await;
+        self.settle(turn, &examined.who, in_force, spending, decision.cost);
+        let (leaf_hash, delivery) = recorded?;
         failpoint::reach("turn.recorded");
         Ok(Reply { decision, leaf_hash, delivery })
     }

@@ -3,6 +3,7 @@
 //! **Invariant:** rules live in the pure crates; here they are only put in order and given time,
 //! storage and models.
 
+mod accounts;
 mod check;
 mod check_line;
 mod correction;
@@ -16,6 +17,7 @@ mod influence;
 mod memory;
 mod off_thread;
 mod panel;
+mod policies;
 mod ports;
 mod preflight;
 mod proofs;
@@ -24,6 +26,8 @@ mod record;
 mod records;
 mod records_in_memory;
 mod settings;
+mod spend;
+mod steward;
 mod stored;
 mod subject;
 mod transcript;
@@ -31,10 +35,11 @@ mod turn;
 mod verdicts;
 mod view;
 
+pub use accounts::{Accounts, AccountsError, HoldAnswer, Unsettled};
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
 pub use correction::{Concern, Correction, LearningProposal, corrections};
-pub use decision::{Choice, Decision, Delivered};
+pub use decision::{Choice, Decision, Delivered, Terms};
 pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
@@ -43,6 +48,7 @@ pub use governance::{GovernError, Governance, Purse, PurseError};
 pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
+pub use policies::{KnownPolicy, Policies, TenantsError};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
     ErasureReceipt, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert, LedgerState, Model,
@@ -57,6 +63,7 @@ pub use records::{
 };
 pub use records_in_memory::RecordsInMemory;
 pub use settings::{AuditFailure, Settings};
+pub use steward::{Steward, StewardState, Unpaid, resets_ms};
 pub use stored::{StoredDecision, StoredError, replay};
 pub use subject::{ExportPage, export_page};
 pub use turn::Turn;

@@ -12,10 +12,11 @@ use crate::keys::{BookRing, KeyBook, NoteTable, Outbox, Pepper, SqliteBooks, Sql
 use crate::options::StoreOptions;
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::{
-    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgSnapshots,
-    PgSource, PgVault, PgWords, Session, WaitingKeys, has_change, is_bound,
+    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgPurse,
+    PgSnapshots, PgSource, PgVault, PgWords, Session, WaitingKeys, has_change, is_bound,
 };
 use crate::publish::KeyFile;
+use crate::purse::{PurseTables, SqlitePurse};
 use crate::replica::Identity;
 use crate::snapshot::Snapshots;
 use crate::spool::{Intake, Progress};
@@ -65,6 +66,8 @@ pub(crate) struct Backing {
     pub(crate) vault: Arc<Vault>,
     pub(crate) words: Arc<dyn WordTables>,
     pub(crate) retention: Arc<Retention>,
+    /// Accounts and holds.
+    pub(crate) purse: Box<dyn PurseTables>,
     /// The log's file, where it is one that can be read again from time to time.
     pub(crate) file: Option<PathBuf>,
 }
@@ -126,6 +129,7 @@ impl Backing {
                 sqlite_has_change(&changes, id).map_err(|error| error.to_string())
             }),
             heart: None,
+            purse: Box::new(SqlitePurse::open(dir)?),
             snapshots,
             vault: Arc::new(vault),
             words,
@@ -226,6 +230,7 @@ impl Backing {
                 has_change(&mut session, id).map_err(|error| error.to_string())
             }),
             snapshots: Arc::new(PgSnapshots::later(connector.clone())),
+            purse: Box::new(PgPurse::later(connector.clone())),
             heart: Some(Heart::new(connector, lease)),
             vault: Arc::new(vault),
             words,

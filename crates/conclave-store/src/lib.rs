@@ -27,6 +27,7 @@ mod people;
 mod postgres;
 mod proofs;
 mod publish;
+mod purse;
 mod reader;
 mod rebuild;
 mod replica;

@@ -17,6 +17,7 @@ use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::Heart;
 use crate::proofs::Shown;
 use crate::publish::{Desk, DeskParts, Handover, KeyFile};
+use crate::purse::PurseBook;
 use crate::replica::Identity;
 use crate::scrub::Scrub;
 use crate::snapshot::{Snapshots, ask};
@@ -24,7 +25,7 @@ use crate::spool::{
     Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
 use crate::vault::{RootKey, Vault};
-use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs, Subjects};
+use conclave_engine::{Accounts, Archive, Entropy, KeyRing, Ledger, Proofs, Subjects};
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -62,6 +63,7 @@ pub struct Store {
     forgetter: Arc<Forgetter>,
     keeper: Arc<Keeper>,
     desk: Arc<Desk>,
+    purse: Arc<PurseBook>,
     snapshots: Arc<dyn Snapshots>,
     dir: PathBuf,
     identity: Identity,
@@ -164,6 +166,12 @@ impl Store {
     pub fn archive(&self) -> Arc<dyn Archive> {
         let archive: Arc<dyn ReadSide> = Arc::clone(&self.archive);
         archive
+    }
+
+    /// Where money is held and settled.
+    #[must_use]
+    pub fn accounts(&self) -> Arc<dyn Accounts> {
+        Arc::clone(&self.purse) as _
     }
 
     /// What is shown to those who do not trust us.
@@ -325,6 +333,7 @@ impl Store {
     pub fn shutdown(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         self.keeper.stop();
+        self.purse.stop();
         join("keeper", running.keeper.take());
         self.desk.stop();
         join("publisher", running.publisher.take());
@@ -414,6 +423,7 @@ impl Store {
         };
         let store = Self {
             ledger: core.ledger,
+            purse: Arc::new(PurseBook::start(backing.purse, Arc::clone(&options.clock))?),
             desk,
             snapshots: backing.snapshots,
             dir: options.dir.clone(),
