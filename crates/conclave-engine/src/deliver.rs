@@ -393,9 +393,10 @@ impl Engine {
         });
         failpoint::reach("turn.decided");
         let recorded = self.record(turn, &examined.who, &decision).await;
+        failpoint::reach("turn.recorded");
+        // Money was spent whether or not it could be recorded.
         self.settle(turn, &examined.who, in_force, spending, decision.cost);
         let (leaf_hash, delivery) = recorded?;
-        failpoint::reach("turn.recorded");
         Ok(Reply { decision, leaf_hash, delivery })
     }
 }

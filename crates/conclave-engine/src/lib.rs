@@ -4,6 +4,7 @@
 //! storage and models.
 
 mod accounts;
+mod accounts_in_memory;
 mod check;
 mod check_line;
 mod correction;
@@ -32,10 +33,12 @@ mod stored;
 mod subject;
 mod transcript;
 mod turn;
+mod usage;
 mod verdicts;
 mod view;
 
 pub use accounts::{Accounts, AccountsError, HoldAnswer, Unsettled};
+pub use accounts_in_memory::AccountsInMemory;
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
 pub use correction::{Concern, Correction, LearningProposal, corrections};
@@ -63,9 +66,11 @@ pub use records::{
 };
 pub use records_in_memory::RecordsInMemory;
 pub use settings::{AuditFailure, Settings};
+pub use spend::tokens_at_most;
 pub use steward::{Steward, StewardState, Unpaid, resets_ms};
 pub use stored::{StoredDecision, StoredError, replay};
 pub use subject::{ExportPage, export_page};
 pub use turn::Turn;
+pub use usage::{UsageBook, UsageRow};
 pub use verdicts::Verdicts;
 pub use view::view;

@@ -100,6 +100,13 @@ impl Policies {
         Ok(changed)
     }
 
+    /// Every policy that was set.
+    #[must_use]
+    pub fn each(&self) -> Vec<(TenantId, KnownPolicy)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.iter().map(|(tenant, known)| (tenant.clone(), known.clone())).collect()
+    }
+
     /// All policies, for a copy that a start without a database can use.
     #[must_use]
     pub fn copy(&self) -> Value {

@@ -99,8 +99,9 @@ fn length(text: &str) -> u64 {
     u64::try_from(text.len()).unwrap_or(u64::MAX)
 }
 
-/// Text has at most one token a byte; a picture has its own measure.
-fn tokens_at_most(value: &Value) -> u64 {
+/// How many tokens a part of a request can have: text at most one a byte, a picture its own measure.
+#[must_use]
+pub fn tokens_at_most(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) => 8,
         Value::Number(_) => 32,

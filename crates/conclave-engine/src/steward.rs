@@ -10,6 +10,7 @@ use crate::governance::{Purse, PurseError};
 use crate::policies::{KnownPolicy, Policies};
 use crate::ports::{Archive, Clock, LedgerAlert};
 use crate::stored::StoredDecision;
+use crate::usage::UsageBook;
 use conclave_core::{AuditId, MicroUsd, TenantId};
 use conclave_govern::{
     Crossing, Grant, HoldAsk, Line, Period, Price, Refusal, Reserve, Runaway, Scope, Scopes,
@@ -79,6 +80,7 @@ pub struct StewardState {
     accounts: Arc<dyn Accounts>,
     policies: Policies,
     archive: Arc<dyn Archive>,
+    usage: Arc<dyn UsageBook>,
     clock: Arc<dyn Clock>,
     running: Mutex<HashSet<[u8; 16]>>,
     watched: Mutex<HashMap<(u64, [u8; 16]), Runaway>>,
@@ -91,13 +93,14 @@ impl StewardState {
     pub fn new(
         accounts: Arc<dyn Accounts>,
         policies: Policies,
-        archive: Arc<dyn Archive>,
+        (archive, usage): (Arc<dyn Archive>, Arc<dyn UsageBook>),
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             accounts,
             policies,
             archive,
+            usage,
             clock,
             running: Mutex::default(),
             watched: Mutex::default(),
@@ -109,6 +112,12 @@ impl StewardState {
     #[must_use]
     pub const fn policies(&self) -> &Policies {
         &self.policies
+    }
+
+    /// What was used, day by day.
+    #[must_use]
+    pub fn usage(&self) -> &dyn UsageBook {
+        &*self.usage
     }
 
     /// The accounts.

@@ -20,6 +20,7 @@ use crate::purse::{PurseTables, SqlitePurse};
 use crate::replica::Identity;
 use crate::snapshot::Snapshots;
 use crate::spool::{Intake, Progress};
+use crate::usage::UsageSource;
 use crate::vault::{Adoption, KeyTables, SqliteKeys, Vault};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,8 @@ pub(crate) struct Backing {
     pub(crate) vault: Arc<Vault>,
     pub(crate) words: Arc<dyn WordTables>,
     pub(crate) retention: Arc<Retention>,
+    /// Where decisions are added up.
+    pub(crate) usage: UsageSource,
     /// Accounts and holds.
     pub(crate) purse: Box<dyn PurseTables>,
     /// The log's file, where it is one that can be read again from time to time.
@@ -130,6 +133,7 @@ impl Backing {
             }),
             heart: None,
             purse: Box::new(SqlitePurse::open(dir)?),
+            usage: UsageSource::File(dir.join("ledger.db")),
             snapshots,
             vault: Arc::new(vault),
             words,
@@ -231,6 +235,10 @@ impl Backing {
             }),
             snapshots: Arc::new(PgSnapshots::later(connector.clone())),
             purse: Box::new(PgPurse::later(connector.clone())),
+            usage: UsageSource::Server(Mutex::new(Session::new(
+                connector.clone(),
+                options.read_patience,
+            ))),
             heart: Some(Heart::new(connector, lease)),
             vault: Arc::new(vault),
             words,

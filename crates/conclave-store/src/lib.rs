@@ -35,6 +35,7 @@ mod scrub;
 mod snapshot;
 mod spool;
 mod store;
+mod usage;
 mod vault;
 
 pub use error::StoreError;

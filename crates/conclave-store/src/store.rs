@@ -24,8 +24,9 @@ use crate::snapshot::{Snapshots, ask};
 use crate::spool::{
     Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
+use crate::usage::{DailyUsage, UsageSource};
 use crate::vault::{RootKey, Vault};
-use conclave_engine::{Accounts, Archive, Entropy, KeyRing, Ledger, Proofs, Subjects};
+use conclave_engine::{Accounts, Archive, Entropy, KeyRing, Ledger, Proofs, Subjects, UsageBook};
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -64,6 +65,7 @@ pub struct Store {
     keeper: Arc<Keeper>,
     desk: Arc<Desk>,
     purse: Arc<PurseBook>,
+    usage: Arc<UsageSource>,
     snapshots: Arc<dyn Snapshots>,
     dir: PathBuf,
     identity: Identity,
@@ -172,6 +174,22 @@ impl Store {
     #[must_use]
     pub fn accounts(&self) -> Arc<dyn Accounts> {
         Arc::clone(&self.purse) as _
+    }
+
+    /// Charges money that nobody settled in time, now instead of within seconds. Blocks.
+    pub fn charge_expired(&self) {
+        self.purse.charge_expired();
+    }
+
+    /// What was used, day by day.
+    #[must_use]
+    pub fn usage(&self) -> Arc<dyn UsageBook> {
+        Arc::new(DailyUsage {
+            source: Arc::clone(&self.usage),
+            intake: Arc::clone(&self.ledger.intake),
+            progress: Arc::clone(&self.ledger.progress),
+            patience: self.notes.patience,
+        })
     }
 
     /// What is shown to those who do not trust us.
@@ -423,6 +441,7 @@ impl Store {
         };
         let store = Self {
             ledger: core.ledger,
+            usage: Arc::new(backing.usage),
             purse: Arc::new(PurseBook::start(backing.purse, Arc::clone(&options.clock))?),
             desk,
             snapshots: backing.snapshots,

@@ -7,9 +7,11 @@ use crate::config::{
 use anyhow::{Context, anyhow};
 use conclave_core::{MicroUsd, Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Settings, Subjects, Verifier,
+    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Policies, Settings, Steward,
+    StewardState, Subjects, Verifier,
 };
 use conclave_gateway::{GatewayLimits, Manners};
+use conclave_govern::{Price, PriceTable, TenantPolicy, Usd};
 use conclave_instinct::{Instinct, PinnedKey};
 use conclave_models::{Builtin, Entry, Models, OpenAiCompatible, ProviderConfig};
 use conclave_store::{RetentionRules, RootKey, Stamp, TenantRetention};
@@ -36,6 +38,8 @@ pub struct Ground {
     pub entropy: Arc<dyn Entropy>,
     /// Keys the pseudonyms in the ledger.
     pub pseudonym_key: [u8; 32],
+    /// Accounts, policies and what is known of both.
+    pub steward: Arc<StewardState>,
 }
 
 /// Builds the engine a configuration describes.
@@ -62,7 +66,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         field: Arc::new(conclave_voice::Field::builtin().context("field files")?),
         voices: Arc::new(conclave_voice::Voices::builtin().context("persona files")?),
         resources: Arc::new(conclave_voice::Resources::builtin().context("resource files")?),
-        models: Arc::new(models(config)?),
+        models: Arc::new(models(config, ground.clock.now_ms())?),
         panel: panel(config)?,
         verdicts: Arc::default(),
         ledger: ground.ledger.clone(),
@@ -71,6 +75,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         subjects: ground.subjects.clone(),
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
+        steward: Some(Arc::new(steward(config, ground, &settings)?)),
         settings: Arc::new(settings),
     })
 }
@@ -115,9 +120,20 @@ pub fn root_key(config: &Config) -> anyhow::Result<Option<RootKey>> {
     Ok(Some(RootKey::parse(&secret).context("storage.root_key")?))
 }
 
-/// How long words are kept. Names were checked when the file was read.
+/// How long words are kept, by the configuration and by what tenants have set themselves.
 #[must_use]
-pub fn retention(config: &Config) -> RetentionRules {
+pub fn retention_under(config: &Config, policies: &Policies) -> RetentionRules {
+    let mut rules = retention(config);
+    for (tenant, known) in policies.each() {
+        if let Some(days) = known.policy.retention_days {
+            rules.tenants.entry(tenant).or_default().days = Some(days);
+        }
+    }
+    rules
+}
+
+/// How long words are kept. Names were checked when the file was read.
+fn retention(config: &Config) -> RetentionRules {
     let tenants = config.tenants.iter().filter_map(|(name, tenant)| {
         let users = tenant.legal_hold_users.iter();
         let held_users = users.filter_map(|user| UserId::new(user.as_str()).ok()).collect();
@@ -203,7 +219,8 @@ fn panel(config: &Config) -> anyhow::Result<Panel> {
     Ok(Panel::new(seated.collect()))
 }
 
-fn models(config: &Config) -> anyhow::Result<Models> {
+fn models(config: &Config, now_ms: u64) -> anyhow::Result<Models> {
+    let table = PriceTable::builtin()?;
     let providers: BTreeMap<_, _> =
         config.providers.iter().map(|provider| (provider.name.as_str(), provider)).collect();
     let mut entries = vec![builtin()?];
@@ -211,7 +228,7 @@ fn models(config: &Config) -> anyhow::Result<Models> {
         let provider = providers
             .get(model.provider.as_str())
             .ok_or_else(|| anyhow!("there is no provider `{}`", model.provider))?;
-        entries.push(offered(model, provider)?);
+        entries.push(offered(model, provider, (&table, now_ms))?);
     }
     Ok(Models::new(entries)?)
 }
@@ -227,7 +244,11 @@ fn builtin() -> anyhow::Result<Entry> {
     })
 }
 
-fn offered(model: &OfferedModel, provider: &Provider) -> anyhow::Result<Entry> {
+fn offered(
+    model: &OfferedModel,
+    provider: &Provider,
+    (table, now_ms): (&PriceTable, u64),
+) -> anyhow::Result<Entry> {
     let ProviderKind::Openai = provider.kind;
     let api_key = match &provider.api_key {
         Some(reference) => Some(
@@ -238,6 +259,7 @@ fn offered(model: &OfferedModel, provider: &Provider) -> anyhow::Result<Entry> {
         None => None,
     };
     let upstream = model.upstream_model.clone().unwrap_or_else(|| model.name.clone());
+    let stated = price_of(model, table, now_ms).unwrap_or_default();
     let settings = ProviderConfig {
         api_key: api_key.map(Into::into),
         upstream_model: Some(upstream.clone()),
@@ -250,9 +272,44 @@ fn offered(model: &OfferedModel, provider: &Provider) -> anyhow::Result<Entry> {
         upstream,
         model: Arc::new(OpenAiCompatible::new(settings)?),
         provider: provider.name.as_str().into(),
-        input_price: price(model.input_usd_per_million),
-        output_price: price(model.output_usd_per_million),
+        input_price: stated.input_usd_per_million.0,
+        output_price: stated.output_usd_per_million.0,
     })
+}
+
+/// What a model costs: as the configuration states, else as the table compiled in says; `None` if
+/// neither knows.
+fn price_of(model: &OfferedModel, table: &PriceTable, now_ms: u64) -> Option<Price> {
+    let upstream = model.upstream_model.as_ref().unwrap_or(&model.name);
+    let listed = table.at(upstream, now_ms);
+    let stated = model.input_usd_per_million.zip(model.output_usd_per_million);
+    let stated = stated.map(|(input, output)| Price {
+        input_usd_per_million: Usd(price(input)),
+        output_usd_per_million: Usd(price(output)),
+        output_tokens_max: listed.and_then(|listed| listed.output_tokens_max),
+    });
+    let known = stated.or(listed)?;
+    let writes = model.output_tokens_max.or(known.output_tokens_max);
+    Some(Price { output_tokens_max: writes, ..known })
+}
+
+/// The steward of a configuration. Policies were checked when the file was read.
+fn steward(config: &Config, ground: &Ground, settings: &Settings) -> anyhow::Result<Steward> {
+    let (table, now_ms) = (PriceTable::builtin()?, ground.clock.now_ms());
+    let mut prices = BTreeMap::from([(Builtin::NAME.to_owned(), Price::default())]);
+    for model in &config.models {
+        prices.extend(price_of(model, &table, now_ms).map(|price| (model.name.clone(), price)));
+    }
+    let mut policies = BTreeMap::new();
+    for (name, tenant) in &config.tenants {
+        if let Some(policy) = &tenant.policy {
+            let policy = TenantPolicy::parse(policy.clone()).context("a tenant's policy")?;
+            policies.insert(TenantId::new(name.as_str())?, policy);
+        }
+    }
+    let state = ground.steward.clone();
+    // The built-in verifiers cost nothing.
+    Ok(Steward::new(state, policies, prices, MicroUsd(0), settings.turn_deadline))
 }
 
 /// Dollars to millionths; the range was checked when the file was read.

@@ -17,7 +17,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use conclave_core::{GenerationFailure, Outcome};
-use conclave_engine::{DeliverError, KeyRecord, Reply, Turn};
+use conclave_engine::{DeliverError, KeyRecord, Reply, Turn, Unpaid};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use std::sync::Arc;
@@ -86,6 +86,7 @@ pub(super) async fn detached(
     gateway: &Gateway,
     task: impl Future<Output = Result<Reply, DeliverError>> + Send + 'static,
 ) -> Result<Reply, ApiError> {
+    let now_ms = gateway.engine().clock.now_ms();
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
     let work = async move {
         let result = task.await;
@@ -95,6 +96,8 @@ pub(super) async fn detached(
     // A reply nobody waits for any more is dropped, which records its delivery as aborted.
     let reply = Unabandoned::new(work).await.map_err(|error| match error {
         DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
+        DeliverError::Forbidden(why) => ApiError::forbidden(sentence(&why)),
+        DeliverError::Unpaid(unpaid) => refused(&unpaid, now_ms),
         DeliverError::AuditUnavailable(cause) => {
             tracing::error!(%cause, "a decision could not be recorded");
             ApiError::audit_unavailable()
@@ -109,6 +112,31 @@ pub(super) async fn detached(
         overhead: overhead(&reply),
     });
     Ok(reply)
+}
+
+/// A turn that may not be paid for. How long to wait is said in whole seconds, an hour at most.
+fn refused(unpaid: &Unpaid, now_ms: u64) -> ApiError {
+    let wait = |until_ms: u64| {
+        let seconds = until_ms.saturating_sub(now_ms).div_ceil(1_000).clamp(1, 3_600);
+        u32::try_from(seconds).ok()
+    };
+    let message = sentence(&unpaid.to_string());
+    match unpaid {
+        Unpaid::Request { .. } => ApiError::insufficient_quota(message, None),
+        Unpaid::Exceeded { resets_ms, .. } => {
+            ApiError::insufficient_quota(message, wait(*resets_ms))
+        }
+        Unpaid::RunningAway { until_ms } => ApiError::insufficient_quota(message, wait(*until_ms)),
+        Unpaid::Unpriced(_) => ApiError::forbidden(message),
+        Unpaid::Unavailable => ApiError::budget_unavailable(),
+    }
+}
+
+/// Words of an error as a sentence.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter();
+    first.chain(letters).chain(['.']).collect()
 }
 
 fn answer(reply: Reply, form: Form, streaming: Streaming, reply_on_block: bool) -> Response {

@@ -18,6 +18,7 @@ mod shared;
 mod snapshot;
 mod tls;
 mod url;
+mod usage;
 mod vault;
 mod words;
 
@@ -34,5 +35,6 @@ pub(crate) use purse::PgPurse;
 pub(crate) use session::Session;
 pub(crate) use shared::is_bound;
 pub(crate) use snapshot::PgSnapshots;
+pub(crate) use usage::pg_usage;
 pub(crate) use vault::{PgVault, WaitingKeys};
 pub(crate) use words::PgWords;

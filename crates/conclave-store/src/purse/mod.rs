@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// How many requests may wait for the purse.
@@ -51,6 +51,7 @@ enum Job {
     Hold(HoldAsk, Told<HoldAnswer>),
     Settle(Settlement, Option<Told<Vec<Crossing>>>),
     Look(Look),
+    Expire(Told<()>),
     Stop,
 }
 
@@ -92,6 +93,14 @@ impl PurseBook {
         let _ = self.jobs.send(Job::Stop);
         if thread.join().is_err() {
             tracing::error!("the thread of the purse ended badly");
+        }
+    }
+
+    /// Charges what is over now, instead of within seconds. Blocks.
+    pub(crate) fn charge_expired(&self) {
+        let (tell, answer) = oneshot::channel();
+        if self.jobs.send(Job::Expire(tell)).is_ok() {
+            let _ = answer.blocking_recv();
         }
     }
 
@@ -174,6 +183,7 @@ struct Batch {
     holds: Vec<(HoldAsk, Told<HoldAnswer>)>,
     settlements: Vec<(Settlement, Option<Told<Vec<Crossing>>>)>,
     looks: Vec<Look>,
+    expires: Vec<Told<()>>,
     stops: bool,
 }
 
@@ -183,6 +193,7 @@ impl Batch {
             Job::Hold(ask, tell) => self.holds.push((ask, tell)),
             Job::Settle(settlement, tell) => self.settlements.push((settlement, tell)),
             Job::Look(look) => self.looks.push(look),
+            Job::Expire(tell) => self.expires.push(tell),
             Job::Stop => self.stops = true,
         }
     }
@@ -203,7 +214,7 @@ impl Batch {
 
 impl Keeper {
     fn run(&mut self, waiting: &Receiver<Job>) {
-        let mut ticks = 0_u32;
+        let (mut ticks, mut looked) = (0_u32, None::<Instant>);
         loop {
             let mut batch = Batch::default();
             match waiting.recv_timeout(TICK) {
@@ -217,13 +228,18 @@ impl Keeper {
             {
                 batch.add(job);
             }
-            let stops = batch.stops;
+            let (stops, expires) = (batch.stops, std::mem::take(&mut batch.expires));
             self.work(batch);
             if stops {
                 return;
             }
-            ticks = ticks.wrapping_add(1);
-            self.look_after(ticks);
+            if !expires.is_empty() || looked.is_none_or(|looked| looked.elapsed() >= TICK) {
+                (ticks, looked) = (ticks.wrapping_add(1), Some(Instant::now()));
+                self.look_after(ticks);
+            }
+            for tell in expires {
+                let _ = tell.send(Ok(()));
+            }
         }
     }
 

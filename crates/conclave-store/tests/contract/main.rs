@@ -9,5 +9,6 @@ mod support;
 
 mod faults;
 mod forgetting;
+mod money;
 mod place;
 mod promises;

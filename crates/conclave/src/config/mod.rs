@@ -156,6 +156,10 @@ pub struct Tenant {
     pub legal_hold: bool,
     /// Nothing of these people is deleted because of its age.
     pub legal_hold_users: Vec<String>,
+    /// What it may do and spend, as in `PUT /v1/tenants/{id}/policy`: the tenant's own policy is
+    /// laid over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<serde_json::Value>,
 }
 
 /// Which directives are in force.
@@ -377,12 +381,16 @@ pub struct OfferedModel {
     /// Its name there, if another.
     #[serde(default)]
     pub upstream_model: Option<String>,
-    /// Dollars per million tokens read.
+    /// Dollars per million tokens read; without one, the table compiled in is asked.
     #[serde(default)]
-    pub input_usd_per_million: f64,
-    /// Dollars per million tokens written.
+    pub input_usd_per_million: Option<f64>,
+    /// Dollars per million tokens written; without one, the table compiled in is asked.
     #[serde(default)]
-    pub output_usd_per_million: f64,
+    pub output_usd_per_million: Option<f64>,
+    /// Tokens it can write in one reply; a budget sets aside so much, and tells the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub output_tokens_max: Option<u64>,
 }
 
 /// A change to a verifier's seat.
