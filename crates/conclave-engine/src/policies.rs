@@ -52,20 +52,22 @@ pub struct KnownPolicy {
 pub struct Policies {
     records: Arc<dyn Records>,
     known: RwLock<BTreeMap<TenantId, KnownPolicy>>,
+    /// Of tenants that have set none.
+    none: KnownPolicy,
 }
 
 impl Policies {
     /// Knows nothing yet; see [`Policies::refresh`].
     #[must_use]
     pub fn over(records: Arc<dyn Records>) -> Self {
-        Self { records, known: RwLock::default() }
+        Self { records, known: RwLock::default(), none: KnownPolicy::default() }
     }
 
     /// A tenant's own policy, from memory; the empty one where none was set.
     #[must_use]
     pub fn of(&self, tenant: &TenantId) -> KnownPolicy {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(tenant).cloned().unwrap_or_default()
+        known.get(tenant).unwrap_or(&self.none).clone()
     }
 
     /// Reads all policies again; says whether one is different. What cannot be read stays as it was.

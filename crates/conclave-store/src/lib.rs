@@ -30,6 +30,7 @@ mod publish;
 mod purse;
 mod reader;
 mod rebuild;
+mod records;
 mod replica;
 mod scrub;
 mod snapshot;

@@ -18,6 +18,7 @@ use crate::postgres::Heart;
 use crate::proofs::Shown;
 use crate::publish::{Desk, DeskParts, Handover, KeyFile};
 use crate::purse::PurseBook;
+use crate::records::RecordBook;
 use crate::replica::Identity;
 use crate::scrub::Scrub;
 use crate::snapshot::{Snapshots, ask};
@@ -26,7 +27,9 @@ use crate::spool::{
 };
 use crate::usage::{DailyUsage, UsageSource};
 use crate::vault::{RootKey, Vault};
-use conclave_engine::{Accounts, Archive, Entropy, KeyRing, Ledger, Proofs, Subjects, UsageBook};
+use conclave_engine::{
+    Accounts, Archive, Entropy, KeyRing, Ledger, Proofs, Records, Subjects, UsageBook,
+};
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -59,6 +62,7 @@ pub struct Store {
     book: Arc<KeyBook>,
     people: Arc<PeopleBook>,
     people_known: Option<Vec<PersonRecord>>,
+    records: RecordBook,
     stamps: Arc<Stamps>,
     notes: Arc<Notes>,
     forgetter: Arc<Forgetter>,
@@ -283,6 +287,12 @@ impl Store {
         }
     }
 
+    /// The governed records.
+    #[must_use]
+    pub fn records(&self) -> Arc<dyn Records> {
+        Arc::new(self.records.clone())
+    }
+
     /// Who this installation is in the log.
     #[must_use]
     pub const fn identity(&self) -> Identity {
@@ -432,6 +442,8 @@ impl Store {
             changes: backing.changes,
             patience: reading.1,
         });
+        let entropy = Arc::clone(&options.entropy);
+        let records = RecordBook::over(backing.records, Arc::clone(&ledger.vault), entropy);
         let running = Running {
             writer: Some(core.writer),
             drainer: Some(core.drainer),
@@ -451,6 +463,7 @@ impl Store {
             book: Arc::new(backing.book),
             people: Arc::new(backing.people),
             people_known: backing.people_known,
+            records,
             stamps: core.stamps,
             notes,
             forgetter: core.forgetter,

@@ -205,6 +205,15 @@ fn write_holds(conn: &Conn, changed: &Changes<'_>) -> Result<(), LinkError> {
     Ok(())
 }
 
+/// Takes over the accounts and holds of another store within a transaction.
+pub(super) fn insert_purse(conn: &Conn, page: &Page) -> Result<(), LinkError> {
+    if page.accounts.is_empty() {
+        return Ok(());
+    }
+    make_rows(conn, &page.accounts.keys().cloned().collect())?;
+    write(conn, &changes(&Page::default(), page))
+}
+
 impl PurseTables for PgPurse {
     fn turn_over(
         &mut self,

@@ -24,6 +24,31 @@ impl SqlitePurse {
         Ok(Self { conn: open_writer(&path, OPS)?, path })
     }
 
+    /// Everything in it, to be moved elsewhere.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn whole(&self) -> Result<Page, StoreError> {
+        let named = StoreError::database(&self.path);
+        let read = || -> rusqlite::Result<Page> {
+            let mut page = Page::default();
+            let mut find = self.conn.prepare(
+                "SELECT scope, name, period, number, spent, held, alerted, tenant
+                 FROM purse_account",
+            )?;
+            let found =
+                find.query_map([], |row| entry(row.get::<_, i64>(7)?.cast_unsigned(), row))?;
+            page.accounts = found.filter_map(Result::transpose).collect::<rusqlite::Result<_>>()?;
+            let mut find = self.conn.prepare(
+                "SELECT most, lines, tenant, made_ms, expires_ms, charged, id FROM purse_hold",
+            )?;
+            let found = find.query_map([], |row| Ok((row.get(6)?, hold(row)?)))?;
+            page.holds = found.collect::<rusqlite::Result<_>>()?;
+            Ok(page)
+        };
+        read().map_err(named)
+    }
+
     fn change(&mut self, wanted: &Wanted, work: &mut dyn FnMut(&mut Page)) -> rusqlite::Result<()> {
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let before = read(&tx, wanted)?;

@@ -12,3 +12,4 @@ mod forgetting;
 mod money;
 mod place;
 mod promises;
+mod records;

@@ -10,7 +10,7 @@ use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole, Memory, Policies, RecordsInMemory, StewardState};
+use conclave_engine::{Clock, Entropy, KeyRole, Memory, Policies, StewardState};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
@@ -68,7 +68,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     })?);
     let steward = Arc::new(StewardState::new(
         store.accounts(),
-        Policies::over(Arc::new(RecordsInMemory::default())),
+        Policies::over(store.records()),
         (store.archive(), store.usage()),
         clock.clone(),
     ));
