@@ -2,47 +2,35 @@
 //! paid.
 
 use crate::decision::Choice;
-use crate::ports::OfferedModel;
-use conclave_core::{Attempt, Candidate, MicroUsd};
+use conclave_core::{Attempt, Candidate, MicroUsd, Usage};
 
-/// The whole cost of a turn for which this model was asked.
-pub(crate) fn of_turn(choices: &[Choice], offered: &OfferedModel) -> MicroUsd {
+/// The whole cost of a turn, as far as it is known; `price` is that of the model that was asked.
+pub(crate) fn of_turn(choices: &[Choice], price: impl Fn(Usage) -> MicroUsd) -> MicroUsd {
     let attempts = choices.iter().flat_map(|choice| &choice.attempts);
-    attempts.fold(MicroUsd(0), |sum, attempt| sum.saturating_add(of_attempt(attempt, offered)))
+    attempts.fold(MicroUsd(0), |sum, attempt| sum.saturating_add(of_attempt(attempt, &price)))
 }
 
-fn of_attempt(attempt: &Attempt, offered: &OfferedModel) -> MicroUsd {
-    let written = attempt.candidate.as_ref().map_or(MicroUsd(0), |one| of_candidate(one, offered));
+fn of_attempt(attempt: &Attempt, price: &impl Fn(Usage) -> MicroUsd) -> MicroUsd {
+    let written = attempt.candidate.as_ref().map_or(MicroUsd(0), |one| of_candidate(one, price));
     let ballots = attempt.panels.iter().flat_map(|panel| &panel.ballots);
     ballots.fold(written, |sum, ballot| sum.saturating_add(ballot.cost))
 }
 
-fn of_candidate(candidate: &Candidate, offered: &OfferedModel) -> MicroUsd {
+fn of_candidate(candidate: &Candidate, price: &impl Fn(Usage) -> MicroUsd) -> MicroUsd {
     match &candidate.stand_in {
         Some(stand_in) => stand_in.cost,
-        None => offered.cost(candidate.usage),
+        None => price(candidate.usage),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::{Model, ModelError, ModelRequest};
     use conclave_core::{
         Ballot, Cast, GenerationFailure, Outcome, PanelRun, Priority, Scrutiny, Seat, StandIn,
-        Usage, decide,
+        decide,
     };
-    use futures_util::future::BoxFuture;
-    use std::sync::Arc;
     use std::time::Duration;
-
-    struct Nobody;
-
-    impl Model for Nobody {
-        fn generate(&self, _: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
-            Box::pin(std::future::pending())
-        }
-    }
 
     fn attempt(stand_in: Option<StandIn>, judge_cost: u64) -> Attempt {
         let usage = Usage { input_tokens: 10, output_tokens: 5 };
@@ -57,12 +45,7 @@ mod tests {
 
     #[test]
     fn every_candidate_every_stand_in_and_every_panel_is_paid() {
-        let offered = OfferedModel {
-            model: Arc::new(Nobody),
-            provider: "test".into(),
-            input_price: MicroUsd(1_000_000),
-            output_price: MicroUsd(2_000_000),
-        };
+        let price = |usage: Usage| MicroUsd(usage.input_tokens + 2 * usage.output_tokens);
         let stand_in = StandIn { model: "spare".into(), cost: MicroUsd(1_000) };
         let failed = Attempt { candidate: Err(GenerationFailure::Timeout), panels: Vec::new() };
         let choice = Choice {
@@ -71,7 +54,8 @@ mod tests {
             attempts: vec![attempt(None, 300), failed, attempt(Some(stand_in), 0)],
             delivered: Default::default(),
             model_time: Duration::ZERO,
+            windows: Vec::new(),
         };
-        assert_eq!(of_turn(&[choice], &offered), MicroUsd(20 + 600 + 1_000));
+        assert_eq!(of_turn(&[choice], price), MicroUsd(20 + 600 + 1_000));
     }
 }

@@ -47,12 +47,23 @@ pub struct Decision {
     pub cost: MicroUsd,
     /// Tokens of the whole turn.
     pub usage: Usage,
+    /// Under which terms it was paid for.
+    pub terms: Terms,
     /// Which guards looked at it.
     pub guards: Vec<&'static str>,
     /// How long it took.
     pub latency: Duration,
     /// How much of that the model took.
     pub model_time: Duration,
+}
+
+/// Under which terms a turn was paid for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Terms {
+    /// The version of the tenant's own policy; absent where it has none.
+    pub policy_version: Option<u64>,
+    /// The model that was asked for, where a cheaper one was asked because money became scarce.
+    pub downgraded_from: Option<String>,
 }
 
 /// One reply's deliberation and what was said in the end.

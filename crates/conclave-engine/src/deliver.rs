@@ -4,7 +4,6 @@
 //! operator has said that replies then leave unrecorded; such a reply has no leaf hash.
 //! **Invariant:** a person always gets an answer; unverified text is never it.
 
-use crate::cost;
 use crate::decision::{Choice, Decision, Delivered};
 use crate::delivery::Delivery;
 use crate::engine::Engine;
@@ -13,6 +12,8 @@ use crate::ports::{AppendError, Model, ModelError, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Input, Stop, is_crisis};
 use crate::pseudonym::seed_of;
 use crate::release::Progress;
+use crate::spend::{self, InForce, Spending};
+use crate::steward::Unpaid;
 use crate::turn::{Turn, said_before};
 use crate::verdicts::Grounds;
 use conclave_core::{
@@ -21,6 +22,7 @@ use conclave_core::{
 };
 use conclave_detect::{Detector, Reading};
 use conclave_failpoint as failpoint;
+use conclave_govern::TenantPolicy;
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};
 use futures_util::future::{BoxFuture, join_all};
@@ -46,6 +48,12 @@ pub enum DeliverError {
     /// Nobody offers this model.
     #[error("the model `{0}` does not exist here")]
     UnknownModel(String),
+    /// The tenant's policy does not permit it.
+    #[error("{0}")]
+    Forbidden(String),
+    /// A limit on money forbids it.
+    #[error(transparent)]
+    Unpaid(#[from] Unpaid),
     /// The decision could not be made durable, so nothing may leave.
     #[error(transparent)]
     AuditUnavailable(#[from] AppendError),
@@ -89,9 +97,11 @@ impl Engine {
 
     async fn answer(
         &self,
-        turn: Turn,
+        mut turn: Turn,
         released: Option<UnboundedSender<Progress>>,
     ) -> Result<Reply, DeliverError> {
+        let in_force = self.in_force(&turn.tenant);
+        self.permit(&turn, &in_force.policy)?;
         let offered = self
             .models
             .find(&turn.model)
@@ -100,14 +110,25 @@ impl Engine {
         failpoint::reach("turn.accepted");
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await?;
-        if let Some(stop) = examined.stop {
+        let examined = self.examine(&turn, id, &in_force.policy).await?;
+        let crisis = is_crisis(examined.input.crisis);
+        let (spending, stop) = match examined.stop {
+            Some(stop) => (Spending::unlimited(offered), Some(stop)),
+            None => match self.pay(&mut turn, &examined, &in_force, offered.clone()).await {
+                Ok(spending) => (spending, None),
+                // Contact is never a question of money: the system itself answers.
+                Err(_) if crisis => (Spending::unlimited(offered), Some(Stop::CrisisWithMeans)),
+                Err(unpaid) => return Err(unpaid.into()),
+            },
+        };
+        let paid = (&spending, &in_force);
+        if let Some(stop) = stop {
             let choice = self.stopped(&turn, &examined, stop);
-            return self.conclude(&turn, examined, vec![choice], None, &offered, started).await;
+            return self.conclude(&turn, examined, vec![choice], None, paid, started).await;
         }
         let field = self.sense(&turn, &examined);
-        let attempts_max = self.settings.attempts_max;
-        let course = self.course(&turn, &examined, &*offered.model, &field, attempts_max, started);
+        let (model, attempts_max) = (&*spending.offered.model, self.settings.attempts_max);
+        let course = self.course(&turn, &examined, model, &field, attempts_max, started);
         let choices = match released.filter(|_| self.may_release(&turn, &examined)) {
             Some(released) => vec![self.deliberate_in_windows(&course, released).await],
             None => {
@@ -115,7 +136,7 @@ impl Engine {
                 join_all(wanted).await
             }
         };
-        self.conclude(&turn, examined, choices, Some(field), &offered, started).await
+        self.conclude(&turn, examined, choices, Some(field), paid, started).await
     }
 
     /// Judges a reply that was made elsewhere: one attempt, nothing is asked of a model.
@@ -123,10 +144,11 @@ impl Engine {
     /// # Errors
     /// When the decision cannot be recorded.
     pub async fn verify(&self, turn: Turn, reply: Candidate) -> Result<Reply, DeliverError> {
+        let in_force = self.in_force(&turn.tenant);
         self.admit(&turn)?;
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await?;
+        let examined = self.examine(&turn, id, &in_force.policy).await?;
         let field = self.sense(&turn, &examined);
         let given = OfferedModel {
             model: Arc::new(Given(reply)),
@@ -136,13 +158,16 @@ impl Engine {
         };
         let course = self.course(&turn, &examined, &*given.model, &field, 1, started);
         let choice = self.deliberate(&course, 0).await;
-        self.conclude(&turn, examined, vec![choice], Some(field), &given, started).await
+        let spending = Spending::unlimited(given.clone());
+        let paid = (&spending, &in_force);
+        self.conclude(&turn, examined, vec![choice], Some(field), paid, started).await
     }
 
     pub(crate) async fn examine(
         &self,
         turn: &Turn,
         id: AuditId,
+        policy: &TenantPolicy,
     ) -> Result<Examination, DeliverError> {
         let named = self.subjects.name(&turn.tenant, turn.user.as_ref(), &turn.session).await;
         // Whoever cannot be named cannot be recorded either.
@@ -164,8 +189,9 @@ impl Engine {
             }
             None => Reading::empty(turn.context.mode),
         };
-        let (instinct, settings) = (&*self.instinct, &*self.settings);
-        Ok(preflight::examine(instinct, settings, turn, (id, who), input, remembered))
+        let (instinct, settings) = (&*self.instinct, spend::raised(policy, &self.settings));
+        let input = spend::tighten(policy, input);
+        Ok(preflight::examine(instinct, &settings, turn, (id, who), input, remembered))
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
@@ -371,7 +397,7 @@ impl Engine {
         examined: Examination,
         choices: Vec<Choice>,
         field: Option<Arc<FieldState>>,
-        offered: &OfferedModel,
+        (spending, in_force): (&Spending, &InForce),
         started: Instant,
     ) -> Result<Reply, DeliverError> {
         let now_ms = self.clock.now_ms();
@@ -386,7 +412,7 @@ impl Engine {
             action: action_of(outcome, &examined, &choices),
             directive: self.directive_of(&examined, &choices),
             model: turn.model.clone(),
-            provider: Arc::clone(&offered.provider),
+            provider: Arc::clone(&spending.offered.provider),
             scrutiny: examined.scrutiny,
             bars: self.settings.bars(examined.scrutiny),
             guards: vec!["interpretation", "panel"],
@@ -395,14 +421,18 @@ impl Engine {
             input: examined.input,
             field,
             conversation: turn.conversation.clone(),
-            cost: cost::of_turn(&choices, offered),
+            cost: spending.cost(turn, &choices),
             choices,
+            terms: spending.terms.clone(),
             usage,
             latency,
         });
         failpoint::reach("turn.decided");
-        let (leaf_hash, delivery) = self.record(turn, &examined.who, &decision).await?;
+        let recorded = self.record(turn, &examined.who, &decision).await;
         failpoint::reach("turn.recorded");
+        // Money was spent whether or not it could be recorded.
+        self.settle(turn, &examined.who, in_force, spending, decision.cost);
+        let (leaf_hash, delivery) = recorded?;
         Ok(Reply { decision, leaf_hash, delivery })
     }
 }

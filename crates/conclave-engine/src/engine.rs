@@ -7,6 +7,7 @@ use crate::ports::{
     SubjectsError,
 };
 use crate::settings::Settings;
+use crate::steward::Steward;
 use crate::verdicts::Verdicts;
 use conclave_core::{AuditId, TenantId, UserId};
 use conclave_detect::{Course, Detector};
@@ -48,6 +49,8 @@ pub struct Engine {
     pub entropy: Arc<dyn Entropy>,
     /// What the operator set.
     pub settings: Arc<Settings>,
+    /// Knows the policies of tenants and keeps their money; absent where none is kept.
+    pub steward: Option<Arc<Steward>>,
 }
 
 impl Engine {

@@ -3,6 +3,8 @@
 //! **Invariant:** rules live in the pure crates; here they are only put in order and given time,
 //! storage and models.
 
+mod accounts;
+mod accounts_in_memory;
 mod check;
 mod check_line;
 mod correction;
@@ -18,6 +20,7 @@ mod memory;
 mod moderate;
 mod off_thread;
 mod panel;
+mod policies;
 mod ports;
 mod preflight;
 mod proofs;
@@ -27,10 +30,13 @@ mod records;
 mod records_in_memory;
 mod release;
 mod settings;
+mod spend;
+mod steward;
 mod stored;
 mod subject;
 mod transcript;
 mod turn;
+mod usage;
 mod verdicts;
 mod view;
 mod windows;
@@ -40,10 +46,12 @@ pub use conclave_detect::Reading;
 /// What a verifier is shown; part of the [`Verifier`] port.
 pub use conclave_verifiers::Case;
 
+pub use accounts::{Accounts, AccountsError, HoldAnswer, Unsettled};
+pub use accounts_in_memory::AccountsInMemory;
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
 pub use correction::{Concern, Correction, LearningProposal, corrections};
-pub use decision::{Choice, Decision, Delivered, Window};
+pub use decision::{Choice, Decision, Delivered, Terms, Window};
 pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
@@ -52,6 +60,7 @@ pub use governance::{GovernError, Governance, Purse, PurseError};
 pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
+pub use policies::{KnownPolicy, Policies, TenantsError};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Embedded,
     Embedding, Entropy, ErasureReceipt, Hearing, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert,
@@ -67,8 +76,11 @@ pub use records::{
 pub use records_in_memory::RecordsInMemory;
 pub use release::{Progress, Released};
 pub use settings::{AuditFailure, Settings, StreamPolicy};
+pub use spend::tokens_at_most;
+pub use steward::{Fee, Steward, StewardState, Unpaid, resets_ms};
 pub use stored::{StoredDecision, StoredError, replay};
 pub use subject::{ExportPage, export_page};
 pub use turn::Turn;
+pub use usage::{UsageBook, UsageRow};
 pub use verdicts::Verdicts;
 pub use view::view;

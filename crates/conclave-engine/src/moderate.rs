@@ -5,6 +5,7 @@ use crate::decision::{Choice, Delivered};
 use crate::deliver::{DeliverError, Reply};
 use crate::engine::Engine;
 use crate::ports::{Model, ModelError, ModelRequest, OfferedModel};
+use crate::spend::Spending;
 use crate::turn::Turn;
 use conclave_core::{Candidate, GenerationFailure, MicroUsd, Outcome};
 use futures_util::future::BoxFuture;
@@ -21,7 +22,8 @@ impl Engine {
         self.admit(&turn)?;
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await?;
+        let in_force = self.in_force(&turn.tenant);
+        let examined = self.examine(&turn, id, &in_force.policy).await?;
         let outcome = match examined.stop {
             Some(_) => Outcome::Blocked,
             None => Outcome::Delivered,
@@ -40,7 +42,9 @@ impl Engine {
             input_price: MicroUsd(0),
             output_price: MicroUsd(0),
         };
-        self.conclude(&turn, examined, vec![choice], None, &nobody, started).await
+        let spending = Spending::unlimited(nobody);
+        let paid = (&spending, &in_force);
+        self.conclude(&turn, examined, vec![choice], None, paid, started).await
     }
 }
 

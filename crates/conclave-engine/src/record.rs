@@ -164,6 +164,12 @@ fn public_part(decision: &Decision) -> Value {
         ("escalating", Value::Bool(decision.remembered.trend.now.any())),
         ("choices", Value::Array(decision.choices.iter().map(choice).collect())),
     ];
+    if let Some(version) = decision.terms.policy_version {
+        pairs.push(("policy_version", Value::Uint(version)));
+    }
+    if let Some(model) = &decision.terms.downgraded_from {
+        pairs.push(("downgraded_from", Value::from(model.as_str())));
+    }
     if let Some(course) = &decision.remembered.course {
         pairs.push(("drift", Value::from(course.state().as_str())));
         pairs.extend(drift_alerts(course).map(|alerts| ("drift_alerts", alerts)));

@@ -64,6 +64,8 @@ impl Engine {
     pub(crate) fn may_release(&self, turn: &Turn, examined: &Examination) -> bool {
         self.settings.stream == StreamPolicy::Windowed
             && turn.choices <= 1
+            // Every window has a panel of its own: what is set aside covers two for a whole reply.
+            && self.steward.as_ref().is_none_or(|steward| steward.judges_for_free())
             && examined.scrutiny < Scrutiny::Strict
             && !is_crisis(examined.input.crisis)
             && turn.context.mode != Mode::ChildSafe

@@ -30,6 +30,8 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         "directive": stored.public("directive").and_then(Value::as_u64).map(|n| format!("D{n:03}")),
         "model": stored.text("model"),
         "latency_ms": stored.number("latency_ms"),
+        "downgraded_from": stored.public("downgraded_from").and_then(Value::as_str),
+        "policy_version": stored.public("policy_version").and_then(Value::as_u64),
         "cost_microusd": stored.number("cost"),
         "tokens": {"input": stored.number("tokens_in"), "output": stored.number("tokens_out")},
         "input": {

@@ -25,6 +25,12 @@ pub(crate) enum Need {
     Export,
     /// Erase a person.
     Erase,
+    /// Read policies and tenants.
+    Policies,
+    /// Change policies and tenants.
+    Govern,
+    /// See what was used and spent.
+    Usage,
 }
 
 /// How much of a decision a caller may see.
@@ -69,8 +75,13 @@ pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
     match role {
         KeyRole::Owner => true,
         KeyRole::App => matches!(need, Need::Converse | Need::Explain | Need::Prove),
-        KeyRole::Admin => matches!(need, Need::Audit | Need::Prove | Need::Erase),
-        KeyRole::Auditor => matches!(need, Need::Audit | Need::Prove | Need::Entries),
+        KeyRole::Admin => matches!(
+            need,
+            Need::Audit | Need::Prove | Need::Erase | Need::Policies | Need::Govern | Need::Usage
+        ),
+        KeyRole::Auditor => {
+            matches!(need, Need::Audit | Need::Prove | Need::Entries | Need::Policies | Need::Usage)
+        }
         KeyRole::Reviewer | KeyRole::Elder => false,
     }
 }
@@ -98,14 +109,17 @@ mod tests {
             Need::Entries,
             Need::Export,
             Need::Erase,
+            Need::Policies,
+            Need::Govern,
+            Need::Usage,
         ];
         for (role, open) in [
-            (Owner, [true; 7]),
-            (App, [true, false, true, true, false, false, false]),
-            (Admin, [false, true, false, true, false, false, true]),
-            (Auditor, [false, true, false, true, true, false, false]),
-            (Reviewer, [false; 7]),
-            (Elder, [false; 7]),
+            (Owner, [true; 10]),
+            (App, [true, false, true, true, false, false, false, false, false, false]),
+            (Admin, [false, true, false, true, false, false, true, true, true, true]),
+            (Auditor, [false, true, false, true, true, false, false, true, false, true]),
+            (Reviewer, [false; 10]),
+            (Elder, [false; 10]),
         ] {
             assert_eq!(doors.map(|door| opens(role, door)), open, "{role:?}");
         }

@@ -113,6 +113,29 @@ impl ApiError {
         )
     }
 
+    /// 429: a limit on money forbids it; the sentence names the scope.
+    pub fn insufficient_quota(message: impl Into<String>, retry_after_s: Option<u32>) -> Self {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let error = Self::new(status, "insufficient_quota", "insufficient_quota", message);
+        Self { retry_after_s, ..error }
+    }
+
+    /// 409: somebody else changed it meanwhile.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "invalid_request_error", "conflict", message)
+    }
+
+    /// 503: a limit is in force and cannot be checked.
+    pub fn budget_unavailable() -> Self {
+        let error = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "api_error",
+            "budget_unavailable",
+            "A budget is in force and cannot be checked right now; try again shortly.",
+        );
+        Self { retry_after_s: Some(5), ..error }
+    }
+
     /// 503: too much at once.
     pub fn overloaded() -> Self {
         let error = Self::new(

@@ -21,6 +21,31 @@ pub enum Scope {
     Recipe,
 }
 
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 6] =
+        [Self::Request, Self::Tenant, Self::Key, Self::User, Self::Session, Self::Recipe];
+
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Tenant => "tenant",
+            Self::Key => "key",
+            Self::User => "user",
+            Self::Session => "session",
+            Self::Recipe => "recipe",
+        }
+    }
+
+    /// Finds the scope with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == name)
+    }
+}
+
 /// Everything a request counts towards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scopes {

@@ -81,6 +81,32 @@ impl WebClient {
         Ok(response.status().as_u16())
     }
 
+    /// Sends a JSON document to a path below the place, by `POST` or `PUT`: status and body, which may
+    /// not be larger than allowed.
+    ///
+    /// # Errors
+    /// When there is no answer, or too much of it.
+    pub async fn send_json(
+        &self,
+        method: &'static str,
+        path: &str,
+        bearer: &str,
+        body: Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<(u16, Vec<u8>), WebError> {
+        let method = if method == "PUT" { Method::PUT } else { Method::POST };
+        let mut request = Request::new(method, self.base.endpoint(path));
+        let odd = |_| WebError("the key cannot stand in a header".to_owned());
+        let mut value = HeaderValue::from_str(&format!("Bearer {bearer}")).map_err(odd)?;
+        value.set_sensitive(true);
+        let headers = request.headers_mut();
+        headers.insert(AUTHORIZATION, value);
+        let json = HeaderValue::from_static("application/json");
+        headers.insert(HeaderName::from_static("content-type"), json);
+        *request.body_mut() = Some(body.into());
+        self.send(request, bytes_max).await
+    }
+
     async fn send(&self, request: Request, bytes_max: usize) -> Result<(u16, Vec<u8>), WebError> {
         let timeout = self.timeout;
         let whole = async {

@@ -14,15 +14,17 @@ use crate::keys::{BookRing, KeyBook, NoteTable, Outbox, Pepper, SqliteBooks, Sql
 use crate::options::StoreOptions;
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::{
-    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgRecords,
+    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgPurse, PgRecords,
     PgSnapshots, PgSource, PgStored, PgVault, PgWords, Session, WaitingKeys, has_change, is_bound,
 };
 use crate::publish::KeyFile;
+use crate::purse::{PurseTables, SqlitePurse};
 use crate::records::{RecordTables, SqliteRecords};
 use crate::replica::Identity;
 use crate::scrub::StoredLog;
 use crate::snapshot::Snapshots;
 use crate::spool::{Intake, Progress};
+use crate::usage::UsageSource;
 use crate::vault::{Adoption, KeyTables, SqliteKeys, Vault};
 use rusqlite::OptionalExtension;
 use std::path::{Path, PathBuf};
@@ -75,6 +77,10 @@ pub(crate) struct Backing {
     pub(crate) retention: Arc<Retention>,
     /// Makes what reads the log again from time to time.
     pub(crate) stored: MakeStored,
+    /// Where decisions are added up.
+    pub(crate) usage: UsageSource,
+    /// Accounts and holds.
+    pub(crate) purse: Box<dyn PurseTables>,
 }
 
 impl Backing {
@@ -138,6 +144,8 @@ impl Backing {
                 sqlite_has_change(&changes, id).map_err(|error| error.to_string())
             }),
             heart: None,
+            purse: Box::new(SqlitePurse::open(dir)?),
+            usage: UsageSource::File(dir.join("ledger.db")),
             snapshots,
             vault: Arc::new(vault),
             words,
@@ -240,6 +248,11 @@ impl Backing {
                 has_change(&mut session, id).map_err(|error| error.to_string())
             }),
             snapshots: Arc::new(PgSnapshots::later(connector.clone())),
+            purse: Box::new(PgPurse::later(connector.clone())),
+            usage: UsageSource::Server(Mutex::new(Session::new(
+                connector.clone(),
+                options.read_patience,
+            ))),
             heart: Some(Heart::new(connector, lease)),
             vault: Arc::new(vault),
             words,

@@ -27,6 +27,7 @@ mod people;
 mod postgres;
 mod proofs;
 mod publish;
+mod purse;
 mod reader;
 mod rebuild;
 mod records;
@@ -35,6 +36,7 @@ mod scrub;
 mod snapshot;
 mod spool;
 mod store;
+mod usage;
 mod vault;
 
 pub use error::StoreError;

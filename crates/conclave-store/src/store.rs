@@ -17,6 +17,7 @@ use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::Heart;
 use crate::proofs::Shown;
 use crate::publish::{Desk, DeskParts, Handover, KeyFile};
+use crate::purse::PurseBook;
 use crate::records::RecordBook;
 use crate::replica::Identity;
 use crate::scrub::Scrub;
@@ -24,8 +25,11 @@ use crate::snapshot::{Snapshots, ask};
 use crate::spool::{
     Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
+use crate::usage::{DailyUsage, UsageSource};
 use crate::vault::{RootKey, Vault};
-use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs, Records, Subjects};
+use conclave_engine::{
+    Accounts, Archive, Entropy, KeyRing, Ledger, Proofs, Records, Subjects, UsageBook,
+};
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -64,6 +68,8 @@ pub struct Store {
     forgetter: Arc<Forgetter>,
     keeper: Arc<Keeper>,
     desk: Arc<Desk>,
+    purse: Arc<PurseBook>,
+    usage: Arc<UsageSource>,
     snapshots: Arc<dyn Snapshots>,
     dir: PathBuf,
     identity: Identity,
@@ -176,6 +182,28 @@ impl Store {
     pub fn archive(&self) -> Arc<dyn Archive> {
         let archive: Arc<dyn ReadSide> = Arc::clone(&self.archive);
         archive
+    }
+
+    /// Where money is held and settled.
+    #[must_use]
+    pub fn accounts(&self) -> Arc<dyn Accounts> {
+        Arc::clone(&self.purse) as _
+    }
+
+    /// Charges money that nobody settled in time, now instead of within seconds. Blocks.
+    pub fn charge_expired(&self) {
+        self.purse.charge_expired();
+    }
+
+    /// What was used, day by day.
+    #[must_use]
+    pub fn usage(&self) -> Arc<dyn UsageBook> {
+        Arc::new(DailyUsage {
+            source: Arc::clone(&self.usage),
+            intake: Arc::clone(&self.ledger.intake),
+            progress: Arc::clone(&self.ledger.progress),
+            patience: self.notes.patience,
+        })
     }
 
     /// What is shown to those who do not trust us.
@@ -339,6 +367,7 @@ impl Store {
     pub fn shutdown(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         self.keeper.stop();
+        self.purse.stop();
         join("keeper", running.keeper.take());
         self.desk.stop();
         join("publisher", running.publisher.take());
@@ -432,6 +461,8 @@ impl Store {
         };
         let store = Self {
             ledger: core.ledger,
+            usage: Arc::new(backing.usage),
+            purse: Arc::new(PurseBook::start(backing.purse, Arc::clone(&options.clock))?),
             desk,
             snapshots: backing.snapshots,
             dir: options.dir.clone(),

@@ -3,11 +3,13 @@
 use crate::config::{
     AuditFailure, Config, ModeName, OnInjection, OnInputBlock, ScrutinyName, StreamName,
 };
+use crate::prices::{Prices, steward};
 use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Settings, Subjects, Verifier,
+    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Policies, Settings,
+    StewardState, Subjects, Verifier,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
@@ -34,6 +36,8 @@ pub struct Ground {
     pub entropy: Arc<dyn Entropy>,
     /// Keys the pseudonyms in the ledger.
     pub pseudonym_key: [u8; 32],
+    /// Accounts, policies and what is known of both.
+    pub steward: Arc<StewardState>,
 }
 
 /// Builds the engine a configuration describes.
@@ -52,9 +56,11 @@ pub fn engine(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
 
 fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
     let instinct = instinct(config)?;
-    let upstream = Upstream::connect(config)?;
+    let now_ms = ground.clock.now_ms();
+    let upstream = Upstream::connect(config, &Prices::of(config, now_ms)?)?;
     let settings =
         Settings { directives: instinct.digest(), ..settings(config, ground.pseudonym_key) };
+    let steward = steward(config, ground.steward.clone(), now_ms, settings.turn_deadline)?;
     Ok(Engine {
         instinct: Arc::new(instinct),
         detector: Arc::new(crate::commands::checker::detector(config.detection.second_tier)?),
@@ -70,6 +76,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         subjects: ground.subjects.clone(),
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
+        steward: Some(Arc::new(steward)),
         settings: Arc::new(settings),
     })
 }
@@ -114,9 +121,20 @@ pub fn root_key(config: &Config) -> anyhow::Result<Option<RootKey>> {
     Ok(Some(RootKey::parse(&secret).context("storage.root_key")?))
 }
 
-/// How long words are kept. Names were checked when the file was read.
+/// How long words are kept, by the configuration and by what tenants have set themselves.
 #[must_use]
-pub fn retention(config: &Config) -> RetentionRules {
+pub fn retention_under(config: &Config, policies: &Policies) -> RetentionRules {
+    let mut rules = retention(config);
+    for (tenant, known) in policies.each() {
+        if let Some(days) = known.policy.retention_days {
+            rules.tenants.entry(tenant).or_default().days = Some(days);
+        }
+    }
+    rules
+}
+
+/// How long words are kept. Names were checked when the file was read.
+fn retention(config: &Config) -> RetentionRules {
     let tenants = config.tenants.iter().filter_map(|(name, tenant)| {
         let users = tenant.legal_hold_users.iter();
         let held_users = users.filter_map(|user| UserId::new(user.as_str()).ok()).collect();

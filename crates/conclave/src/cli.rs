@@ -45,6 +45,9 @@ pub enum Command {
     /// Make, list and revoke API keys; works while the gateway runs.
     #[command(subcommand)]
     Keys(KeysCommand),
+    /// Tenants and what they may do and spend, through a running gateway.
+    #[command(subcommand)]
+    Tenants(TenantsCommand),
     /// What is kept of a person: export it, or erase it; while no gateway runs.
     #[command(subcommand)]
     Subject(SubjectCommand),
@@ -188,6 +191,8 @@ fn parse_limit(text: &str) -> Result<usize, String> {
 pub enum BenchCommand {
     /// Measure how fast texts are read on one core, the start of `check`, and memory.
     Detect,
+    /// Measure what the guards cost a request on one core, storage apart.
+    Guards,
     /// Measure the spool, SQLite and, where one is given, PostgreSQL, beside what the disk gives.
     Ledger(BenchLedgerArgs),
 }
@@ -415,6 +420,64 @@ pub enum KeysCommand {
     ///
     /// A copy of the data directory made before opens with nothing that exists afterwards.
     RotateEpoch(RotateArgs),
+}
+
+/// `conclave tenants`
+#[derive(Debug, Subcommand)]
+pub enum TenantsCommand {
+    /// List tenants with their users and projects.
+    List(GatewayArgs),
+    /// Enter a tenant, or change its users and projects.
+    Add {
+        /// The tenant's name.
+        id: String,
+        /// A user of it; may stand several times.
+        #[arg(long, value_name = "NAME")]
+        user: Vec<String>,
+        /// A project of it; may stand several times.
+        #[arg(long, value_name = "NAME")]
+        project: Vec<String>,
+        /// Which gateway.
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// What a tenant may do and spend.
+    #[command(subcommand)]
+    Policy(TenantPolicyCommand),
+}
+
+/// `conclave tenants policy`
+#[derive(Debug, Subcommand)]
+pub enum TenantPolicyCommand {
+    /// Show what holds for a tenant.
+    Show {
+        /// The tenant's name.
+        id: String,
+        /// Which gateway.
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Set a tenant's policy as a whole, from a file in TOML or JSON.
+    Set {
+        /// The tenant's name.
+        id: String,
+        /// The file.
+        file: PathBuf,
+        /// Which gateway.
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+}
+
+/// A running gateway, and as whom it is asked.
+#[derive(Clone, Debug, Args)]
+pub struct GatewayArgs {
+    /// The gateway's address.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8420")]
+    pub url: String,
+    /// An API key of an owner or admin.
+    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
+    pub key: Option<String>,
 }
 
 /// A data directory that no gateway is using, and how to open it.

@@ -5,7 +5,9 @@ mod assemble;
 mod cli;
 mod commands;
 mod config;
+mod governing;
 mod output;
+mod prices;
 mod system;
 mod upstream;
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Ledger(command) => commands::ledger::run(command, cli.json),
         Command::Migrate(command) => commands::migrate::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
+        Command::Tenants(command) => commands::tenants::run(command, cli.json),
         Command::Subject(command) => commands::subject::run(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),

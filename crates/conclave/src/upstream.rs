@@ -4,9 +4,11 @@ use crate::config::{
     Config, GuardTemplate, OUTSIDE_TIMEOUT_MS, OfferedModel, OnFailure, Provider, ProviderKind,
     SeatChange, SecretRef, VerifierKind, stand_ins,
 };
+use crate::prices::{Prices, micro_usd};
 use anyhow::{Context, anyhow};
 use conclave_core::{MicroUsd, Priority, Seat};
 use conclave_engine::{Entropy, Model, Verifier, WhenFailing};
+use conclave_govern::Price;
 use conclave_models::{
     ApiKey, BreakerLimits, Builtin, Chain, Entry, Guard, HttpVerifier, ModelJudge, Models,
     Moderation, OutsideSeat, PricedModel, Protocol, ProviderConfig,
@@ -30,7 +32,7 @@ impl<'a> Upstream<'a> {
     ///
     /// # Errors
     /// When a secret cannot be had or an address is refused.
-    pub fn connect(config: &'a Config) -> anyhow::Result<Self> {
+    pub fn connect(config: &'a Config, prices: &Prices) -> anyhow::Result<Self> {
         let mut providers = BTreeMap::new();
         for provider in &config.providers {
             let connected = conclave_models::Provider::new(provider_config(provider)?)?;
@@ -41,7 +43,8 @@ impl<'a> Upstream<'a> {
             let provider = providers
                 .get(model.provider.as_str())
                 .ok_or_else(|| anyhow!("there is no provider `{}`", model.provider))?;
-            models.insert(model.name.as_str(), priced(model, provider));
+            let price = prices.get(&model.name);
+            models.insert(model.name.as_str(), priced(model, provider, price));
         }
         Ok(Self { config, providers, models })
     }
@@ -87,7 +90,7 @@ impl<'a> Upstream<'a> {
         entropy: &Arc<dyn Entropy>,
     ) -> anyhow::Result<Arc<dyn Verifier>> {
         let place = place(name, seat);
-        let price = price(seat.usd_per_call.unwrap_or(0.0));
+        let price = micro_usd(seat.usd_per_call.unwrap_or(0.0));
         let model = || self.model(seat.model.as_deref().unwrap_or_default());
         Ok(match seat.kind {
             VerifierKind::Builtin => return Err(anyhow!("the verifier `{name}` is built in")),
@@ -124,12 +127,12 @@ fn with_stand_ins(own: PricedModel, others: Vec<PricedModel>) -> Arc<dyn Model> 
     if others.is_empty() { Arc::new(own.model) } else { Arc::new(Chain::new(own, others)) }
 }
 
-fn priced(model: &OfferedModel, provider: &conclave_models::Provider) -> PricedModel {
+fn priced(model: &OfferedModel, provider: &conclave_models::Provider, price: Price) -> PricedModel {
     PricedModel {
         name: model.name.as_str().into(),
         model: provider.model(upstream_name(model)),
-        input_price: price(model.input_usd_per_million),
-        output_price: price(model.output_usd_per_million),
+        input_price: price.input_usd_per_million.0,
+        output_price: price.output_usd_per_million.0,
     }
 }
 
@@ -203,11 +206,4 @@ const fn template(template: GuardTemplate) -> conclave_models::GuardTemplate {
         GuardTemplate::Chat => conclave_models::GuardTemplate::Chat,
         GuardTemplate::Prompt => conclave_models::GuardTemplate::Prompt,
     }
-}
-
-/// Dollars to millionths; the range was checked when the file was read.
-fn price(dollars: f64) -> MicroUsd {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1e12")]
-    let micro = (dollars * 1e6).round() as u64;
-    MicroUsd(micro)
 }

@@ -32,12 +32,14 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
     let spool = engine.ledger.health();
     let archive = engine.archive.health().await;
     let checkpoints = gateway.proofs().health();
-    let alerts = engine.ledger.state().alerts;
+    let mut alerts = engine.ledger.state().alerts;
     let status = match (&spool, &archive, &checkpoints) {
         (Ok(()), Ok(()), Ok(())) if alerts.is_empty() => "ok",
         (Ok(()), ..) => "degraded",
         (Err(_), ..) => "down",
     };
+    // Whoever comes near a limit should know; the house is well all the same.
+    alerts.extend(engine.steward.iter().flat_map(|steward| steward.state.alerts()));
     let code = if spool.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let part = |trouble: Option<String>| match trouble {
         None => json!({"status": "ok"}),

@@ -12,7 +12,9 @@ mod models;
 mod moderations;
 mod responses;
 mod subjects;
+mod tenants;
 mod turns;
+mod usage;
 mod users;
 mod verify;
 mod windowed;
@@ -57,6 +59,11 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/ledger/proof/consistency"),
     ("get", "/v1/subjects/{id}"),
     ("delete", "/v1/subjects/{id}"),
+    ("get", "/v1/tenants"),
+    ("post", "/v1/tenants"),
+    ("get", "/v1/tenants/{id}/policy"),
+    ("put", "/v1/tenants/{id}/policy"),
+    ("get", "/v1/usage"),
     ("get", "/livez"),
     ("get", "/readyz"),
     ("get", "/health"),
@@ -89,6 +96,9 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/ledger/tile/entries/{*path}", get(ledger::entries))
         .route("/ledger/proof/consistency", get(ledger::consistency))
         .route("/v1/subjects/{id}", get(subjects::export).delete(subjects::erase))
+        .route("/v1/tenants", get(tenants::list).post(tenants::enter))
+        .route("/v1/tenants/{id}/policy", get(tenants::policy).put(tenants::set_policy))
+        .route("/v1/usage", get(usage::usage))
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))

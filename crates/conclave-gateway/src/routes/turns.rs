@@ -14,7 +14,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use conclave_core::{GenerationFailure, Outcome};
-use conclave_engine::{DeliverError, Reply, StreamPolicy};
+use conclave_engine::{DeliverError, Reply, StreamPolicy, Unpaid};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 
@@ -46,6 +46,7 @@ pub(super) async fn detached(
     gateway: &Gateway,
     task: impl Future<Output = Result<Reply, DeliverError>> + Send + 'static,
 ) -> Result<Reply, ApiError> {
+    let now_ms = gateway.engine().clock.now_ms();
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
     let work = async move {
         let result = task.await;
@@ -53,20 +54,47 @@ pub(super) async fn detached(
         result
     };
     // A reply nobody waits for any more is dropped, which records its delivery as aborted.
-    let reply = Unabandoned::new(work).await.map_err(undecided)?;
+    let reply = Unabandoned::new(work).await.map_err(|error| undecided(error, now_ms))?;
     count(gateway, &reply);
     Ok(reply)
 }
 
 /// What a client is told when nothing was decided.
-pub(super) fn undecided(error: DeliverError) -> ApiError {
+pub(super) fn undecided(error: DeliverError, now_ms: u64) -> ApiError {
     match error {
         DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
+        DeliverError::Forbidden(why) => ApiError::forbidden(sentence(&why)),
+        DeliverError::Unpaid(unpaid) => refused(&unpaid, now_ms),
         DeliverError::AuditUnavailable(cause) => {
             tracing::error!(%cause, "a decision could not be recorded");
             ApiError::audit_unavailable()
         }
     }
+}
+
+/// A turn that may not be paid for. How long to wait is said in whole seconds, an hour at most.
+fn refused(unpaid: &Unpaid, now_ms: u64) -> ApiError {
+    let wait = |until_ms: u64| {
+        let seconds = until_ms.saturating_sub(now_ms).div_ceil(1_000).clamp(1, 3_600);
+        u32::try_from(seconds).ok()
+    };
+    let message = sentence(&unpaid.to_string());
+    match unpaid {
+        Unpaid::Request { .. } => ApiError::insufficient_quota(message, None),
+        Unpaid::Exceeded { resets_ms, .. } => {
+            ApiError::insufficient_quota(message, wait(*resets_ms))
+        }
+        Unpaid::RunningAway { until_ms } => ApiError::insufficient_quota(message, wait(*until_ms)),
+        Unpaid::Unpriced(_) => ApiError::forbidden(message),
+        Unpaid::Unavailable => ApiError::budget_unavailable(),
+    }
+}
+
+/// Words of an error as a sentence.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter();
+    first.chain(letters).chain(['.']).collect()
 }
 
 /// Adds a decision to the counters.

@@ -20,7 +20,7 @@ pub(super) async fn converse(
     turn: Turn,
     dialect: Box<dyn Dialect>,
 ) -> Result<Response, ApiError> {
-    let started = Instant::now();
+    let (started, now_ms) = (Instant::now(), gateway.engine().clock.now_ms());
     let sent = Sent::default();
     let model = turn.model.clone();
     let mut progress = begin(gateway, turn, &sent)?;
@@ -30,7 +30,7 @@ pub(super) async fn converse(
             Ok(stream(released, model, progress, dialect, sent))
         }
         Some(Progress::Decided(decided)) => {
-            let reply = (*decided).map_err(undecided)?;
+            let reply = (*decided).map_err(|error| undecided(error, now_ms))?;
             Ok(answer(gateway, reply, dialect, true))
         }
         None => Err(ApiError::internal()),
@@ -95,10 +95,11 @@ fn ending(
             Some(error) => Err(error),
             None => Ok(dialect.closing(reply)),
         },
-        Err(DeliverError::UnknownModel(_)) => Err(ApiError::upstream()),
         Err(DeliverError::AuditUnavailable(cause)) => {
             tracing::error!(%cause, "a decision could not be recorded");
             Err(ApiError::audit_unavailable())
         }
+        // Whatever else forbids a turn forbids it before a model is asked.
+        Err(_) => Err(ApiError::upstream()),
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) fn own_fields(reply: &Reply) -> Value {
     let decision = &*reply.decision;
     let categories: Vec<_> = decision.input.categories.keys().map(|c| c.as_str()).collect();
-    json!({
+    let mut fields = json!({
         "audit_id": decision.id.to_string(),
         "outcome": decision.outcome.as_str(),
         "action": decision.action.as_str(),
@@ -24,7 +24,11 @@ pub(crate) fn own_fields(reply: &Reply) -> Value {
         "leaf_hash": reply.leaf_hash.map(hex::encode),
         "cost_usd": decision.cost.dollars(),
         "unjudged": unjudged(&decision.conversation),
-    })
+    });
+    if let Some(model) = &decision.terms.downgraded_from {
+        fields["downgraded_from"] = model.as_str().into();
+    }
+    fields
 }
 
 /// How many kinds of unjudged parts are named, and how long a name may be.
@@ -75,5 +79,8 @@ pub(crate) fn add_headers(headers: &mut HeaderMap, reply: &Reply) {
     }
     add("x-conclave-overhead-duration-ms", format!("{overhead_ms:.3}"));
     add("x-conclave-response-cost", format!("{:.6}", decision.cost.dollars()));
+    if let Some(model) = &decision.terms.downgraded_from {
+        add("x-conclave-downgraded-from", model.clone());
+    }
     add("x-conclave-applied-guardrails", decision.guards.join(","));
 }

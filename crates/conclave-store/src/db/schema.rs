@@ -239,4 +239,29 @@ CREATE VIEW elder_review_queue AS
            CASE WHEN subject IS NULL THEN CAST(data AS TEXT) END AS review
     FROM record WHERE kind = 'review';
 ",
+    // The purse: accounts by scope and period, and money set aside for requests that run.
+    "
+CREATE TABLE purse_account (
+    tenant INTEGER NOT NULL,
+    scope TEXT NOT NULL,
+    name TEXT NOT NULL,
+    period TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    spent INTEGER NOT NULL,
+    held INTEGER NOT NULL,
+    alerted INTEGER NOT NULL,
+    PRIMARY KEY (tenant, period, number, scope, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE purse_hold (
+    id BLOB PRIMARY KEY,
+    most INTEGER NOT NULL,
+    lines TEXT NOT NULL,
+    tenant INTEGER NOT NULL,
+    made_ms INTEGER NOT NULL,
+    expires_ms INTEGER NOT NULL,
+    charged INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hold_by_age ON purse_hold (made_ms);
+CREATE INDEX hold_by_end ON purse_hold (expires_ms) WHERE charged = 0;
+",
 ];

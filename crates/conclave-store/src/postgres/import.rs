@@ -8,6 +8,7 @@ use super::batch::{Batch, Derivation};
 use super::books::{insert_key, insert_person, leave_note};
 use super::link::{Conn, Connector, LinkError, Param};
 use super::log::{read_head, write_derived, write_entries, write_head};
+use super::purse::insert_purse;
 use super::records::insert_record;
 use super::snapshot::PgSnapshot;
 use super::url::DatabaseUrl;
@@ -20,6 +21,7 @@ use crate::forget::Retention;
 use crate::keys::{BookTables, NoteTable, Pepper, SqliteBooks, SqliteNotes};
 use crate::lock::DirLock;
 use crate::publish::{KeyFile, Published};
+use crate::purse::SqlitePurse;
 use crate::records::SqliteRecords;
 use crate::replica::Identity;
 use crate::snapshot::{Snapshot, Snapshots};
@@ -159,6 +161,7 @@ fn copy_books(conn: &Conn, dir: &Path) -> Result<(), StoreError> {
     for note in SqliteNotes::open(dir)?.waiting(u32::MAX)? {
         leave_note(conn, &note.into_note()).map_err(named)?;
     }
+    insert_purse(conn, &SqlitePurse::open(dir)?.whole()?).map_err(named)?;
     SqliteRecords::open(dir)?.each(&mut |record| insert_record(conn, record).map_err(named))
 }
 

@@ -23,6 +23,7 @@ const STEP_PATIENCE: Duration = Duration::from_secs(300);
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
 ];
 

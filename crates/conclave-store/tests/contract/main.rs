@@ -9,6 +9,7 @@ mod support;
 
 mod faults;
 mod forgetting;
+mod money;
 mod place;
 mod promises;
 mod records;

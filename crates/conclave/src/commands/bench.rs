@@ -92,8 +92,10 @@ struct Speed {
 /// # Errors
 /// When the data files compiled in are broken or the program cannot start itself.
 pub fn run(command: &BenchCommand, as_json: bool) -> anyhow::Result<Answer> {
-    if let BenchCommand::Ledger(args) = command {
-        return super::bench_ledger::run(args, as_json);
+    match command {
+        BenchCommand::Ledger(args) => return super::bench_ledger::run(args, as_json),
+        BenchCommand::Guards => return super::bench_guards::run(as_json),
+        BenchCommand::Detect => {}
     }
     let speed = measure()?;
     if as_json {

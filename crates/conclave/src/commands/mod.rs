@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod bench;
+mod bench_guards;
 mod bench_ledger;
 pub mod check;
 pub mod checker;
@@ -17,6 +18,7 @@ pub mod redteam;
 mod rows;
 pub mod serve;
 pub mod subject;
+pub mod tenants;
 
 /// What a command came to; becomes the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

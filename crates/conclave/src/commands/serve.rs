@@ -10,7 +10,7 @@ use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole, Memory};
+use conclave_engine::{Clock, Entropy, KeyRole, Memory, Policies, StewardState};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
@@ -66,7 +66,14 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         spool_bytes_max: config.storage.spool_bytes_max,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?);
-    store.set_retention(assemble::retention(&config));
+    let steward = Arc::new(StewardState::new(
+        store.accounts(),
+        Policies::over(store.records()),
+        (store.archive(), store.usage()),
+        clock.clone(),
+    ));
+    crate::governing::begin(&steward, &config.server.data).await;
+    store.set_retention(assemble::retention_under(&config, steward.policies()));
     let ground = Ground {
         ledger: store.ledger(),
         archive: store.archive(),
@@ -75,6 +82,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         clock,
         entropy,
         pseudonym_key: store.pseudonym_key(),
+        steward: steward.clone(),
     };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
@@ -86,6 +94,11 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     }
     let dashboard = dashboard(&config, &store, &ground, &gateway)?;
     announce(&config, address);
+    let governing = tokio::spawn(crate::governing::run(
+        steward,
+        store.clone(),
+        (args.config.clone(), config.server.data.clone()),
+    ));
     let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
     let chores = tokio::spawn(reload_and_flush(
         hangup,
@@ -101,6 +114,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         tracing::warn!("some turns did not finish in time");
     }
     chores.abort();
+    governing.abort();
     gateway.flush_refusals();
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
     if let Some(anchoring) = anchoring {
@@ -257,7 +271,7 @@ fn reload(file: Option<&std::path::Path>, ground: &Ground, store: &Store, gatewa
     match rebuilt {
         Ok((engine, config)) => {
             let manners = assemble::manners(&config);
-            store.set_retention(assemble::retention(&config));
+            store.set_retention(assemble::retention_under(&config, ground.steward.policies()));
             gateway.reload(Arc::new(engine), manners);
             tracing::info!("the configuration was reloaded");
         }

@@ -2,6 +2,7 @@
 
 use super::{AuditFailure, Config, ModeName, check_upstream};
 use conclave_core::{TenantId, UserId};
+use conclave_govern::TenantPolicy;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -77,9 +78,15 @@ fn ranges(config: &Config, found: &mut Findings) {
             ("input_usd_per_million", model.input_usd_per_million),
             ("output_usd_per_million", model.output_usd_per_million),
         ] {
-            if !(0.0..=1e6).contains(&price) {
+            if price.is_some_and(|price| !(0.0..=1e6).contains(&price)) {
                 found.error(format!("models[{at}].{field}"), "must be 0 to 1,000,000 dollars");
             }
+        }
+        if model.input_usd_per_million.is_some() != model.output_usd_per_million.is_some() {
+            found.error(format!("models[{at}]"), "has one price without the other");
+        }
+        if let Some(tokens) = model.output_tokens_max {
+            found.range(&format!("models[{at}].output_tokens_max"), tokens, 1, 1_000_000);
         }
     }
 }
@@ -146,6 +153,9 @@ fn tenants(config: &Config, found: &mut Findings) {
         if let Some(days) = tenant.retention_days {
             found.range(&format!("{path}.retention_days"), days.into(), 0, RETENTION_DAYS_MAX);
         }
+        if let Some(Err(error)) = tenant.policy.clone().map(TenantPolicy::parse) {
+            found.error(format!("{path}.policy.{}", error.field), error.message);
+        }
         let held = &tenant.legal_hold_users;
         if held.len() > HELD_MAX {
             let message = format!("names more than {HELD_MAX} people; use legal_hold for all");
@@ -177,8 +187,10 @@ fn warnings(config: &Config, found: &mut Findings) {
          that a person will look",
     );
     for (at, model) in config.models.iter().enumerate() {
-        if model.input_usd_per_million == 0.0 && model.output_usd_per_million == 0.0 {
-            found.warn(format!("models[{at}]"), "has no price: its cost is counted as nothing");
+        if model.input_usd_per_million.is_none() {
+            let message = "states no price: the table compiled in is asked, and what is not in it \
+                           is counted as nothing and refused under a budget";
+            found.warn(format!("models[{at}]"), message);
         }
     }
 }

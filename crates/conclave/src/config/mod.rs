@@ -169,6 +169,10 @@ pub struct Tenant {
     pub legal_hold: bool,
     /// Nothing of these people is deleted because of its age.
     pub legal_hold_users: Vec<String>,
+    /// What it may do and spend, as in `PUT /v1/tenants/{id}/policy`: the tenant's own policy is
+    /// laid over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<serde_json::Value>,
 }
 
 /// Which directives are in force.

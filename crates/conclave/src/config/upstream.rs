@@ -143,12 +143,16 @@ pub struct OfferedModel {
     /// Models that stand in for it when it cannot answer, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
-    /// Dollars per million tokens read.
+    /// Dollars per million tokens read; without one, the table compiled in is asked.
     #[serde(default)]
-    pub input_usd_per_million: f64,
-    /// Dollars per million tokens written.
+    pub input_usd_per_million: Option<f64>,
+    /// Dollars per million tokens written; without one, the table compiled in is asked.
     #[serde(default)]
-    pub output_usd_per_million: f64,
+    pub output_usd_per_million: Option<f64>,
+    /// Tokens it can write in one reply; a budget sets aside so much, and tells the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub output_tokens_max: Option<u64>,
 }
 
 impl Named for OfferedModel {

@@ -1,0 +1,377 @@
+//! What a tenant's policy means for one turn: which model, how strictly, and who pays.
+//!
+//! **Invariant:** a model is asked only after the most it can cost was set aside, where a limit is in
+//! force, and it is told how much it may write, so that this is really the most.
+
+use crate::cost;
+use crate::decision::{Choice, Terms};
+use crate::deliver::DeliverError;
+use crate::engine::Engine;
+use crate::ports::{OfferedModel, Pseudonyms};
+use crate::preflight::Examination;
+use crate::settings::Settings;
+use crate::steward::{Steward, Unpaid};
+use crate::turn::Turn;
+use conclave_core::{GenerationFailure, MicroUsd, TenantId, Threshold};
+use conclave_detect::Reading;
+use conclave_govern::{
+    Crossing, MESSAGE_TOKENS, OUTPUT_TOKENS_DEFAULT, PART_TOKENS_MAX, Price, Scopes, Size,
+    TenantPolicy, Usd,
+};
+use conclave_ledger::{Body, Draft, Kind, Value as Public};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A policy as it holds for one turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InForce {
+    /// The version of the tenant's own; 0 where it has none.
+    pub version: u64,
+    /// What holds.
+    pub policy: Arc<TenantPolicy>,
+}
+
+/// How a turn is paid for.
+pub(crate) struct Spending {
+    /// The model that is asked.
+    pub offered: OfferedModel,
+    /// What the decision says about it.
+    pub terms: Terms,
+    price: Price,
+    /// What is set aside, if anything is.
+    held: Option<[u8; 16]>,
+}
+
+impl Spending {
+    /// Nothing was set aside.
+    pub(crate) fn unlimited(offered: OfferedModel) -> Self {
+        let price = Price {
+            input_usd_per_million: Usd(offered.input_price),
+            output_usd_per_million: Usd(offered.output_price),
+            output_tokens_max: None,
+        };
+        Self { offered, terms: Terms::default(), price, held: None }
+    }
+
+    /// What the turn cost: tokens that were counted, and the most for calls whose end nobody saw.
+    pub(crate) fn cost(&self, turn: &Turn, choices: &[Choice]) -> MicroUsd {
+        let attempts = || choices.iter().flat_map(|choice| &choice.attempts);
+        let unseen = attempts().filter(|attempt| {
+            let failure = attempt.candidate.as_ref().err();
+            matches!(
+                failure,
+                Some(
+                    GenerationFailure::Timeout
+                        | GenerationFailure::Invalid
+                        | GenerationFailure::TooLarge
+                )
+            )
+        });
+        let unseen = u64::try_from(unseen.count()).unwrap_or(u64::MAX);
+        let known = cost::of_turn(choices, |usage| self.price.cost(usage));
+        if unseen == 0 || self.price.is_free() {
+            return known;
+        }
+        let call = size_of(turn, 1, &self.price).call(&self.price);
+        known.saturating_add(MicroUsd(call.0.saturating_mul(unseen)))
+    }
+}
+
+/// How large a turn is at most, under what its body and the model's price say.
+fn size_of(turn: &Turn, attempts: u8, price: &Price) -> Size {
+    let prompt_tokens = turn.body.iter().fold(0_u64, |sum, (name, value)| {
+        let size = tokens_at_most(value).saturating_add(length(name));
+        sum.saturating_add(size)
+    });
+    Size {
+        prompt_tokens,
+        output_tokens: output_tokens(&turn.body, price).0,
+        choices: u64::from(turn.choices.max(1)),
+        attempts: u64::from(attempts.max(1)),
+    }
+}
+
+fn length(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
+}
+
+/// How many tokens a part of a request can have: text at most one a byte, a picture its own measure.
+#[must_use]
+pub fn tokens_at_most(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) => 8,
+        Value::Number(_) => 32,
+        Value::String(text) => length(text).saturating_add(MESSAGE_TOKENS),
+        Value::Array(items) => {
+            items.iter().fold(8, |sum, item| sum.saturating_add(tokens_at_most(item)))
+        }
+        Value::Object(fields) if fields.contains_key("image_url") => PART_TOKENS_MAX,
+        Value::Object(fields) => fields.iter().fold(MESSAGE_TOKENS, |sum, (name, value)| {
+            sum.saturating_add(length(name)).saturating_add(tokens_at_most(value))
+        }),
+    }
+}
+
+/// What the client lets the model write, else what the model can; and whether it was said.
+fn output_tokens(body: &Map<String, Value>, price: &Price) -> (u64, bool) {
+    let stated = ["max_tokens", "max_completion_tokens"].map(|name| body.get(name)?.as_u64());
+    match stated.into_iter().flatten().max() {
+        Some(tokens) => (tokens, true),
+        None => (price.output_tokens_max.unwrap_or(OUTPUT_TOKENS_DEFAULT), false),
+    }
+}
+
+/// Tells the model how much it may write, where the client did not.
+fn bound_output(turn: &mut Turn, price: &Price) {
+    let (tokens, said) = output_tokens(&turn.body, price);
+    if said {
+        return;
+    }
+    // Models that reason before they write take the other name only.
+    let reasons = turn.model.starts_with("gpt-5")
+        || (turn.model.starts_with('o')
+            && turn.model[1..].starts_with(|c: char| c.is_ascii_digit()));
+    let name = if reasons { "max_completion_tokens" } else { "max_tokens" };
+    Arc::make_mut(&mut turn.body).insert(name.to_owned(), tokens.into());
+}
+
+/// The reading under a stricter line, where the policy has one.
+pub(crate) fn tighten(policy: &TenantPolicy, mut input: Reading) -> Reading {
+    if let Some(Ok(own)) = policy.harm_threshold.map(Threshold::new) {
+        input.threshold = input.threshold.min(own);
+    }
+    input
+}
+
+/// The settings with what the policy raises.
+pub(crate) fn raised<'a>(policy: &TenantPolicy, settings: &'a Settings) -> Cow<'a, Settings> {
+    if policy.scrutiny_min.is_none() && !policy.block_injection {
+        return Cow::Borrowed(settings);
+    }
+    let mut own = settings.clone();
+    own.scrutiny_min = own.scrutiny_min.max(policy.scrutiny_min.unwrap_or_default());
+    own.block_injection |= policy.block_injection;
+    Cow::Owned(own)
+}
+
+impl Engine {
+    /// What holds for a tenant now.
+    pub(crate) fn in_force(&self, tenant: &TenantId) -> InForce {
+        let Some(steward) = &self.steward else { return InForce::default() };
+        let (version, policy) = steward.policy(tenant);
+        InForce { version, policy }
+    }
+
+    /// Refuses what the tenant's policy does not permit, before anything is read.
+    ///
+    /// # Errors
+    /// When the model or the mode is not permitted.
+    pub(crate) fn permit(&self, turn: &Turn, policy: &TenantPolicy) -> Result<(), DeliverError> {
+        let mode = turn.context.mode;
+        if policy.modes.as_ref().is_some_and(|modes| !modes.contains(&mode)) {
+            let why = format!("this tenant's policy does not allow the mode `{}`", mode.as_str());
+            return Err(DeliverError::Forbidden(why));
+        }
+        if policy.permits(&turn.model) {
+            return Ok(());
+        }
+        if policy.blocked_models.contains(&turn.model) {
+            let why = format!("this tenant's policy blocks the model `{}`", turn.model);
+            return Err(DeliverError::Forbidden(why));
+        }
+        Err(DeliverError::UnknownModel(turn.model.clone()))
+    }
+
+    /// Sets aside what the turn can cost at most; may choose the cheaper model.
+    ///
+    /// # Errors
+    /// When a limit forbids it or cannot be checked.
+    pub(crate) async fn pay(
+        &self,
+        turn: &mut Turn,
+        examined: &Examination,
+        in_force: &InForce,
+        offered: OfferedModel,
+    ) -> Result<Spending, Unpaid> {
+        let mut spending = Spending::unlimited(offered);
+        let Some(steward) = &self.steward else { return Ok(spending) };
+        let policy = &*in_force.policy;
+        spending.terms.policy_version = (in_force.version > 0).then_some(in_force.version);
+        let known = steward.price(policy, &turn.model);
+        spending.price = known.unwrap_or(spending.price);
+        let watches = policy.limits_money() || policy.breaker.spend_per_minute_usd.is_some();
+        if !watches {
+            return Ok(spending);
+        }
+        let (now_ms, session) = (self.clock.now_ms(), session_of(&examined.who));
+        if let Some(until_ms) = steward.state.stopped_until(session, now_ms) {
+            return Err(Unpaid::RunningAway { until_ms });
+        }
+        if !policy.limits_money() {
+            return Ok(spending);
+        }
+        let price = known.ok_or_else(|| Unpaid::Unpriced(turn.model.clone()))?;
+        let paid = self.set_aside(steward, turn, (examined, policy), price, now_ms).await;
+        match paid {
+            Ok(paid) => {
+                self.choose(steward, turn, policy, &mut spending, paid);
+                Ok(spending)
+            }
+            Err((unpaid, crossing)) => {
+                crossing.iter().for_each(|crossing| self.note_crossing(&turn.tenant, crossing));
+                if steward.state.note_refused(session, now_ms, policy) {
+                    tracing::warn!(audit_id = %examined.id, "a session that ran away is stopped");
+                }
+                Err(unpaid)
+            }
+        }
+    }
+
+    async fn set_aside(
+        &self,
+        steward: &Steward,
+        turn: &Turn,
+        (examined, policy): (&Examination, &TenantPolicy),
+        price: Price,
+        now_ms: u64,
+    ) -> Result<Paid, (Unpaid, Option<Crossing>)> {
+        let attempts = self.settings.attempts_max;
+        let most = |model: &str, price: Price| {
+            let price = steward.dearest(model, price);
+            let size = size_of(turn, attempts, &price);
+            size.most(&price, steward.judging(&size))
+        };
+        let cheaper = policy.downgrade_model.as_deref().zip(self.cheaper(steward, turn, policy));
+        let cheaper = cheaper.map(|(model, price)| most(model, price));
+        let id = examined.id.0.into_bytes();
+        let scopes = scopes(turn, &examined.who);
+        let ask = steward.ask(policy, (id, &scopes), most(&turn.model, price), cheaper, now_ms);
+        let too_dear = policy.max_cost_per_request_usd.is_some_and(|limit| ask.most > limit.0);
+        let grant = steward.set_aside(policy, ask).await?;
+        Ok(Paid {
+            held: grant.map(|_| id),
+            downgrade: cheaper.is_some()
+                && (too_dear || grant.is_some_and(|grant| grant.is_cheaper)),
+        })
+    }
+
+    /// The price of the model that is asked when money becomes scarce, if there is one for this turn.
+    fn cheaper(&self, steward: &Steward, turn: &Turn, policy: &TenantPolicy) -> Option<Price> {
+        let name = policy.downgrade_model.as_ref().filter(|_| policy.auto_downgrade_enabled)?;
+        let other = *name != turn.model && policy.permits(name);
+        (other && self.models.find(name).is_some()).then(|| steward.price(policy, name))?
+    }
+
+    fn choose(
+        &self,
+        steward: &Steward,
+        turn: &mut Turn,
+        policy: &TenantPolicy,
+        spending: &mut Spending,
+        paid: Paid,
+    ) {
+        spending.held = paid.held;
+        let cheaper = policy.downgrade_model.as_ref().filter(|_| paid.downgrade);
+        if let Some((name, offered)) =
+            cheaper.and_then(|name| Some((name, self.models.find(name)?)))
+        {
+            spending.terms.downgraded_from = Some(std::mem::replace(&mut turn.model, name.clone()));
+            spending.offered = offered;
+            spending.price = steward.price(policy, name).unwrap_or(spending.price);
+        }
+        bound_output(turn, &spending.price);
+    }
+
+    /// Says what the turn cost. Nobody waits for it: what is lost on the way is found in the ledger.
+    pub(crate) fn settle(
+        &self,
+        turn: &Turn,
+        who: &Pseudonyms,
+        in_force: &InForce,
+        spending: &Spending,
+        cost: MicroUsd,
+    ) {
+        let Some(steward) = &self.steward else { return };
+        if steward.state.note_spent(session_of(who), cost, &in_force.policy) {
+            tracing::warn!("a session that spent too fast is stopped for a minute");
+        }
+        let Some(id) = spending.held else { return };
+        let settled = steward.state.settle(id, cost, in_force.policy.alert_at_percent.clone());
+        let (engine, tenant) = (self.clone(), turn.tenant.clone());
+        tokio::spawn(async move {
+            settled.await.iter().for_each(|crossing| engine.note_crossing(&tenant, crossing));
+        });
+    }
+
+    /// Tells everybody who should know that a limit comes near: once in each period and scope.
+    fn note_crossing(&self, tenant: &TenantId, crossing: &Crossing) {
+        let Some(steward) = &self.steward else { return };
+        let Crossing { line, percent, spent } = crossing;
+        let (scope, period) = (line.key.scope.as_str(), line.key.period.as_str());
+        tracing::warn!(%tenant, scope, period, percent, limit = line.limit.0, "a limit comes near");
+        steward.state.show(crossing);
+        let draft = Draft {
+            policy: self.settings.policy,
+            directives: self.settings.directives,
+            build: self.settings.build.clone(),
+            public: Public::map([
+                ("scope", Public::from(scope)),
+                ("period", Public::from(period)),
+                ("number", Public::Uint(line.key.number.into())),
+                ("percent", Public::Uint((*percent).into())),
+                ("limit", Public::Uint(line.limit.0)),
+                ("spent", Public::Uint(spent.0)),
+            ]),
+            ..Draft::new(Kind::Other("budget.alert".to_owned()), line.key.tenant)
+        };
+        self.ledger.append_soon(draft, Body::empty());
+    }
+}
+
+/// What was set aside.
+struct Paid {
+    held: Option<[u8; 16]>,
+    downgrade: bool,
+}
+
+const fn session_of(who: &Pseudonyms) -> (u64, [u8; 16]) {
+    (who.tenant, who.session)
+}
+
+fn scopes(turn: &Turn, who: &Pseudonyms) -> Scopes {
+    Scopes {
+        tenant: turn.tenant.clone(),
+        key: turn.key.as_ref().map(|key| key.as_str().to_owned()),
+        user: who.subject.map(hex::encode),
+        session: Some(hex::encode(who.session)),
+        recipe: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn text_has_a_token_a_byte_and_a_picture_its_own_measure() {
+        let text = "word ".repeat(1_000);
+        let message = json!({"role": "user", "content": text});
+        let bound = tokens_at_most(&message);
+        assert!((5_000..5_200).contains(&bound), "{bound}");
+        let picture = json!({"type": "image_url", "image_url": {"url": "x".repeat(1 << 20)}});
+        assert_eq!(tokens_at_most(&picture), PART_TOKENS_MAX);
+    }
+
+    #[test]
+    fn what_the_client_says_about_the_length_of_a_reply_counts_else_what_the_model_can() {
+        let price = Price { output_tokens_max: Some(900), ..Price::default() };
+        let of = |body: Value| output_tokens(body.as_object().unwrap(), &price);
+        assert_eq!(of(json!({})), (900, false));
+        assert_eq!(of(json!({"max_tokens": 5})), (5, true));
+        assert_eq!(of(json!({"max_tokens": 5, "max_completion_tokens": 7})), (7, true));
+        assert_eq!(of(json!({"max_tokens": -5})), (900, false));
+        assert_eq!(output_tokens(&Map::new(), &Price::default()).0, OUTPUT_TOKENS_DEFAULT);
+    }
+}

@@ -1,0 +1,316 @@
+//! The purse in PostgreSQL, shared by all replicas.
+//!
+//! **Invariant:** holds are locked before accounts, and both in the order of their keys, so that two
+//! replicas never wait for each other.
+
+use super::link::{Conn, Connector, LinkError, Param};
+use super::session::Session;
+use crate::error::StoreError;
+use crate::purse::{CHARGED_KEPT_MS, Changes, PurseTables, Wanted, changes};
+use conclave_engine::Unsettled;
+use conclave_govern::{Account, AccountKey, Hold, Page, Period, Scope, decode_lines, encode_lines};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+/// How long a request may wait for the accounts.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How many accounts are remembered to be there.
+const KNOWN_MAX: usize = 50_000;
+
+/// The purse's tables.
+pub(crate) struct PgPurse {
+    session: Session,
+    /// Accounts whose rows are there.
+    known: BTreeSet<AccountKey>,
+}
+
+impl PgPurse {
+    /// Connects when it is first used.
+    pub(crate) const fn later(connector: Connector) -> Self {
+        Self { session: Session::new(connector, PATIENCE), known: BTreeSet::new() }
+    }
+}
+
+/// Columns of many accounts, one array each.
+struct Keys {
+    tenants: Vec<i64>,
+    scopes: Vec<&'static str>,
+    names: Vec<String>,
+    periods: Vec<&'static str>,
+    numbers: Vec<i64>,
+}
+
+impl Keys {
+    fn of<'a>(keys: impl IntoIterator<Item = &'a AccountKey>) -> Self {
+        let mut all = Self {
+            tenants: Vec::new(),
+            scopes: Vec::new(),
+            names: Vec::new(),
+            periods: Vec::new(),
+            numbers: Vec::new(),
+        };
+        for AccountKey { tenant, scope, name, period, number } in keys {
+            all.tenants.push(tenant.cast_signed());
+            all.scopes.push(scope.as_str());
+            all.names.push(name.clone());
+            all.periods.push(period.as_str());
+            all.numbers.push(i64::from(*number));
+        }
+        all
+    }
+
+    fn params(&self) -> [Param<'_>; 5] {
+        [
+            (&self.tenants, Type::INT8_ARRAY),
+            (&self.scopes, Type::TEXT_ARRAY),
+            (&self.names, Type::TEXT_ARRAY),
+            (&self.periods, Type::TEXT_ARRAY),
+            (&self.numbers, Type::INT8_ARRAY),
+        ]
+    }
+}
+
+const UNNESTED: &str = "unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[])
+                        AS k (tenant, scope, name, period, number)";
+
+/// Makes rows for accounts that have none, before anything is locked.
+fn make_rows(conn: &Conn, keys: &BTreeSet<AccountKey>) -> Result<(), LinkError> {
+    let sql = format!(
+        "INSERT INTO purse_account (tenant, scope, name, period, number, spent, held, alerted)
+         SELECT tenant, scope, name, period, number, 0, 0, 0 FROM {UNNESTED}
+         ORDER BY tenant, period, number, scope, name ON CONFLICT DO NOTHING"
+    );
+    conn.execute(&sql, &Keys::of(keys).params()).map(|_| ())
+}
+
+fn lock_holds(conn: &Conn, ids: &BTreeSet<[u8; 16]>, page: &mut Page) -> Result<(), LinkError> {
+    let ids: Vec<&[u8]> = ids.iter().map(|id| &id[..]).collect();
+    let sql = "SELECT id, most, lines, tenant, made_ms, expires_ms, charged FROM purse_hold
+               WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+    for row in conn.query(sql, &[(&ids, Type::BYTEA_ARRAY)])? {
+        let Ok(id) = <[u8; 16]>::try_from(row.try_get::<_, &[u8]>(0)?) else { continue };
+        let hold = Hold {
+            most: row.try_get::<_, i64>(1)?.cast_unsigned(),
+            lines: decode_lines(row.try_get(2)?),
+            tenant: row.try_get::<_, i64>(3)?.cast_unsigned(),
+            made_ms: row.try_get::<_, i64>(4)?.cast_unsigned(),
+            expires_ms: row.try_get::<_, i64>(5)?.cast_unsigned(),
+            charged: row.try_get(6)?,
+        };
+        page.holds.insert(id, hold);
+    }
+    Ok(())
+}
+
+fn lock_accounts(
+    conn: &Conn,
+    keys: &BTreeSet<AccountKey>,
+    page: &mut Page,
+) -> Result<(), LinkError> {
+    let sql = format!(
+        "SELECT a.scope, a.name, a.period, a.number, a.spent, a.held, a.alerted, a.tenant
+         FROM purse_account a JOIN {UNNESTED} USING (tenant, scope, name, period, number)
+         ORDER BY a.tenant, a.period, a.number, a.scope, a.name FOR UPDATE OF a"
+    );
+    for row in conn.query(&sql, &Keys::of(keys).params())? {
+        page.accounts.extend(entry(&row)?);
+    }
+    Ok(())
+}
+
+/// `None` for a row of a later program.
+fn entry(row: &Row) -> Result<Option<(AccountKey, Account)>, tokio_postgres::Error> {
+    let (scope, period) = (Scope::parse(row.try_get(0)?), Period::parse(row.try_get(2)?));
+    let (Some(scope), Some(period)) = (scope, period) else { return Ok(None) };
+    let key = AccountKey {
+        tenant: row.try_get::<_, i64>(7)?.cast_unsigned(),
+        scope,
+        name: row.try_get(1)?,
+        period,
+        number: u32::try_from(row.try_get::<_, i64>(3)?).unwrap_or(u32::MAX),
+    };
+    let account = Account {
+        spent: row.try_get::<_, i64>(4)?.cast_unsigned(),
+        held: row.try_get::<_, i64>(5)?.cast_unsigned(),
+        alerted: u8::try_from(row.try_get::<_, i16>(6)?).unwrap_or(u8::MAX),
+    };
+    Ok(Some((key, account)))
+}
+
+fn write(conn: &Conn, changed: &Changes<'_>) -> Result<(), LinkError> {
+    if !changed.accounts.is_empty() {
+        let keys = Keys::of(changed.accounts.iter().map(|(key, _)| *key));
+        let now = || changed.accounts.iter().map(|(_, now)| *now);
+        let spent: Vec<i64> = now().map(|now| now.spent.cast_signed()).collect();
+        let held: Vec<i64> = now().map(|now| now.held.cast_signed()).collect();
+        let alerted: Vec<i16> = now().map(|now| i16::from(now.alerted)).collect();
+        let sql = "UPDATE purse_account a SET spent = k.spent, held = k.held, alerted = k.alerted
+                   FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[],
+                               $6::bigint[], $7::bigint[], $8::smallint[])
+                   AS k (tenant, scope, name, period, number, spent, held, alerted)
+                   WHERE (a.tenant, a.period, a.number, a.scope, a.name)
+                       = (k.tenant, k.period, k.number, k.scope, k.name)";
+        let [tenants, scopes, names, periods, numbers] = keys.params();
+        let values = [
+            tenants,
+            scopes,
+            names,
+            periods,
+            numbers,
+            (&spent, Type::INT8_ARRAY),
+            (&held, Type::INT8_ARRAY),
+            (&alerted, Type::INT2_ARRAY),
+        ];
+        let touched = conn.execute(sql, &values)?;
+        if touched != changed.accounts.len() as u64 {
+            return Err(LinkError::Told("an account was removed while it was used".to_owned()));
+        }
+    }
+    write_holds(conn, changed)
+}
+
+fn write_holds(conn: &Conn, changed: &Changes<'_>) -> Result<(), LinkError> {
+    if !changed.made.is_empty() {
+        let ids: Vec<&[u8]> = changed.made.iter().map(|(id, _)| &id[..]).collect();
+        let lines: Vec<String> =
+            changed.made.iter().map(|(_, hold)| encode_lines(&hold.lines)).collect();
+        let number = |pick: fn(&Hold) -> u64| -> Vec<i64> {
+            changed.made.iter().map(|(_, hold)| pick(hold).cast_signed()).collect()
+        };
+        let (most, tenants) = (number(|hold| hold.most), number(|hold| hold.tenant));
+        let (made, ends) = (number(|hold| hold.made_ms), number(|hold| hold.expires_ms));
+        let sql = "INSERT INTO purse_hold (id, most, lines, tenant, made_ms, expires_ms, charged)
+                   SELECT h.*, false FROM unnest($1::bytea[], $2::bigint[], $3::text[],
+                   $4::bigint[], $5::bigint[], $6::bigint[]) AS h";
+        let values: [Param<'_>; 6] = [
+            (&ids, Type::BYTEA_ARRAY),
+            (&most, Type::INT8_ARRAY),
+            (&lines, Type::TEXT_ARRAY),
+            (&tenants, Type::INT8_ARRAY),
+            (&made, Type::INT8_ARRAY),
+            (&ends, Type::INT8_ARRAY),
+        ];
+        conn.execute(sql, &values)?;
+    }
+    let ends = [
+        ("UPDATE purse_hold SET charged = true WHERE id = ANY($1)", &changed.charged),
+        ("DELETE FROM purse_hold WHERE id = ANY($1)", &changed.gone),
+    ];
+    for (sql, ids) in ends.into_iter().filter(|(_, ids)| !ids.is_empty()) {
+        let ids: Vec<&[u8]> = ids.iter().map(|id| &id[..]).collect();
+        conn.execute(sql, &[(&ids, Type::BYTEA_ARRAY)])?;
+    }
+    Ok(())
+}
+
+/// Takes over the accounts and holds of another store within a transaction.
+pub(super) fn insert_purse(conn: &Conn, page: &Page) -> Result<(), LinkError> {
+    if page.accounts.is_empty() {
+        return Ok(());
+    }
+    make_rows(conn, &page.accounts.keys().cloned().collect())?;
+    write(conn, &changes(&Page::default(), page))
+}
+
+impl PurseTables for PgPurse {
+    fn turn_over(
+        &mut self,
+        wanted: &Wanted,
+        work: &mut dyn FnMut(&mut Page),
+    ) -> Result<(), StoreError> {
+        let fresh: BTreeSet<_> = wanted.accounts.difference(&self.known).cloned().collect();
+        let done = self.session.with(|conn| {
+            if !fresh.is_empty() {
+                make_rows(conn, &fresh)?;
+            }
+            conn.change(|conn| {
+                let mut before = Page::default();
+                if !wanted.holds.is_empty() {
+                    lock_holds(conn, &wanted.holds, &mut before)?;
+                }
+                let mut keys = wanted.accounts.clone();
+                let lines = before.holds.values().flat_map(|hold| &hold.lines);
+                keys.extend(lines.map(|line| line.key.clone()));
+                lock_accounts(conn, &keys, &mut before)?;
+                let mut after = before.clone();
+                work(&mut after);
+                write(conn, &changes(&before, &after))
+            })
+        });
+        match &done {
+            Ok(()) if self.known.len() < KNOWN_MAX => self.known.extend(fresh),
+            _ => self.known.clear(),
+        }
+        done
+    }
+
+    fn expired(&mut self, now_ms: u64, at_most: u32) -> Result<Vec<[u8; 16]>, StoreError> {
+        let sql = "SELECT id FROM purse_hold WHERE NOT charged AND expires_ms <= $1 LIMIT $2";
+        let (now, at_most) = (now_ms.cast_signed(), i64::from(at_most));
+        self.session.with(|conn| {
+            let rows = conn.query(sql, &[(&now, Type::INT8), (&at_most, Type::INT8)])?;
+            let ids = rows.iter().map(|row| Ok(row.try_get::<_, &[u8]>(0)?.try_into().ok()));
+            ids.filter_map(Result::transpose).collect()
+        })
+    }
+
+    fn unsettled(&mut self, before_ms: u64, at_most: u32) -> Result<Vec<Unsettled>, StoreError> {
+        let sql = "SELECT id, tenant, made_ms, charged FROM purse_hold WHERE made_ms < $1
+                   ORDER BY made_ms LIMIT $2";
+        let (before, at_most) = (before_ms.cast_signed(), i64::from(at_most));
+        self.session.with(|conn| {
+            let rows = conn.query(sql, &[(&before, Type::INT8), (&at_most, Type::INT8)])?;
+            let found = rows.iter().map(|row| {
+                Ok(Unsettled {
+                    id: row.try_get::<_, &[u8]>(0)?.try_into().unwrap_or([0; 16]),
+                    tenant: row.try_get::<_, i64>(1)?.cast_unsigned(),
+                    made_ms: row.try_get::<_, i64>(2)?.cast_unsigned(),
+                    charged: row.try_get(3)?,
+                })
+            });
+            found.collect()
+        })
+    }
+
+    fn balances(
+        &mut self,
+        tenant: u64,
+        now_ms: u64,
+        at_most: u32,
+    ) -> Result<Vec<(AccountKey, Account)>, StoreError> {
+        let sql = "SELECT scope, name, period, number, spent, held, alerted, tenant
+                   FROM purse_account WHERE tenant = $1 AND ((period = 'day' AND number = $2)
+                   OR (period = 'month' AND number = $3))
+                   ORDER BY spent + held DESC, scope, name LIMIT $4";
+        let number = |period: Period| i64::from(period.number_at(now_ms));
+        let (tenant, at_most) = (tenant.cast_signed(), i64::from(at_most));
+        let (day, month) = (number(Period::Day), number(Period::Month));
+        let values: [Param<'_>; 4] = [
+            (&tenant, Type::INT8),
+            (&day, Type::INT8),
+            (&month, Type::INT8),
+            (&at_most, Type::INT8),
+        ];
+        self.session.with(|conn| {
+            let rows = conn.query(sql, &values)?;
+            rows.iter().map(|row| Ok(entry(row)?)).filter_map(Result::transpose).collect()
+        })
+    }
+
+    fn prune(&mut self, now_ms: u64) -> Result<(), StoreError> {
+        self.known.clear();
+        self.session.with(|conn| {
+            for period in [Period::Day, Period::Month] {
+                let (name, number) = (period.as_str(), i64::from(period.oldest_kept_at(now_ms)));
+                let sql = "DELETE FROM purse_account
+                           WHERE period = $1 AND number < $2 AND held = 0";
+                conn.execute(sql, &[(&name, Type::TEXT), (&number, Type::INT8)])?;
+            }
+            let long_ago = now_ms.saturating_sub(CHARGED_KEPT_MS).cast_signed();
+            let sql = "DELETE FROM purse_hold WHERE charged AND expires_ms < $1";
+            conn.execute(sql, &[(&long_ago, Type::INT8)]).map(|_| ())
+        })
+    }
+}

@@ -1,0 +1,308 @@
+//! The purse: accounts and holds of all replicas, one transaction a batch.
+//!
+//! **Invariant:** a hold is durable before anybody hears that it was granted.
+//!
+//! **Invariant:** nothing is held for ever: a hold that nobody settles is charged in full when its time
+//! is over, and forgotten a day later.
+//!
+//! One thread takes everything that waits, reads the accounts concerned, does the sums in memory and
+//! writes them back: whoever came meanwhile shares the next transaction, so that a single busy account is
+//! no bottleneck.
+
+mod sqlite;
+mod tables;
+
+pub(crate) use sqlite::{CHARGED_KEPT_MS, SqlitePurse};
+pub(crate) use tables::{Changes, PurseTables, Wanted, changes};
+
+use crate::error::StoreError;
+use conclave_core::MicroUsd;
+use conclave_engine::{Accounts, AccountsError, Clock, HoldAnswer, Unsettled};
+use conclave_govern::{Account, AccountKey, Crossing, HoldAsk, Page};
+use futures_util::future::{BoxFuture, FutureExt};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How many requests may wait for the purse.
+const QUEUE_MAX: usize = 16_384;
+/// How many of them one transaction takes.
+const BATCH_MAX: usize = 512;
+/// How many settlements wait while the database is away; what is beyond is charged in full and found
+/// in the ledger later.
+const LATE_MAX: usize = 65_536;
+/// How often it is looked for holds whose time is over.
+const TICK: Duration = Duration::from_secs(5);
+/// How many of those are charged in one transaction.
+const EXPIRED_MAX: u32 = 500;
+/// After how many ticks old accounts are removed: every hour.
+const PRUNE_TICKS: u32 = 720;
+
+/// Gets an answer.
+type Told<T> = oneshot::Sender<Result<T, AccountsError>>;
+
+/// A question that is answered beside the batches.
+type Look = Box<dyn FnOnce(&mut dyn PurseTables) + Send>;
+
+enum Job {
+    Hold(HoldAsk, Told<HoldAnswer>),
+    Settle(Settlement, Option<Told<Vec<Crossing>>>),
+    Look(Look),
+    Expire(Told<()>),
+    Stop,
+}
+
+#[derive(Clone, Debug)]
+struct Settlement {
+    id: [u8; 16],
+    spent: MicroUsd,
+    alerts: Vec<u8>,
+}
+
+/// The accounts as the engine asks for them.
+pub(crate) struct PurseBook {
+    jobs: SyncSender<Job>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl PurseBook {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When there is none to be had.
+    pub(crate) fn start(
+        tables: Box<dyn PurseTables>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let (jobs, waiting) = sync_channel(QUEUE_MAX);
+        let mut keeper = Keeper { tables, clock, late: VecDeque::new() };
+        let thread = std::thread::Builder::new()
+            .name("purse".to_owned())
+            .spawn(move || keeper.run(&waiting))
+            .map_err(|source| StoreError::Thread { name: "purse", source })?;
+        Ok(Self { jobs, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Finishes what waits and ends the thread; calling it again does nothing.
+    pub(crate) fn stop(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        let _ = self.jobs.send(Job::Stop);
+        if thread.join().is_err() {
+            tracing::error!("the thread of the purse ended badly");
+        }
+    }
+
+    /// Charges what is over now, instead of within seconds. Blocks.
+    pub(crate) fn charge_expired(&self) {
+        let (tell, answer) = oneshot::channel();
+        if self.jobs.send(Job::Expire(tell)).is_ok() {
+            let _ = answer.blocking_recv();
+        }
+    }
+
+    fn send<'a, T: Send + 'a>(
+        &self,
+        job: Job,
+        answer: oneshot::Receiver<Result<T, AccountsError>>,
+    ) -> BoxFuture<'a, Result<T, AccountsError>> {
+        let sent = self.jobs.try_send(job).map_err(|error| {
+            AccountsError(match error {
+                TrySendError::Full(_) => "too many requests wait for it".to_owned(),
+                TrySendError::Disconnected(_) => "it is closed".to_owned(),
+            })
+        });
+        async move {
+            sent?;
+            answer.await.unwrap_or_else(|_| Err(AccountsError("it was closed".to_owned())))
+        }
+        .boxed()
+    }
+
+    fn look<'a, T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&mut dyn PurseTables) -> Result<T, StoreError> + Send + 'static,
+    ) -> BoxFuture<'a, Result<T, AccountsError>> {
+        let (tell, answer) = oneshot::channel();
+        let look: Look = Box::new(move |tables| {
+            // Whoever asked may have gone.
+            let _ = tell.send(ask(tables).map_err(|error| AccountsError(error.to_string())));
+        });
+        self.send(Job::Look(look), answer)
+    }
+}
+
+impl Accounts for PurseBook {
+    fn hold(&self, ask: HoldAsk) -> BoxFuture<'_, Result<HoldAnswer, AccountsError>> {
+        let (tell, answer) = oneshot::channel();
+        self.send(Job::Hold(ask, tell), answer)
+    }
+
+    fn settle(
+        &self,
+        id: [u8; 16],
+        spent: MicroUsd,
+        alerts: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Vec<Crossing>, AccountsError>> {
+        let (tell, answer) = oneshot::channel();
+        self.send(Job::Settle(Settlement { id, spent, alerts }, Some(tell)), answer)
+    }
+
+    fn unsettled(
+        &self,
+        before_ms: u64,
+        at_most: u32,
+    ) -> BoxFuture<'_, Result<Vec<Unsettled>, AccountsError>> {
+        self.look(move |tables| tables.unsettled(before_ms, at_most))
+    }
+
+    fn balances(
+        &self,
+        tenant: u64,
+        now_ms: u64,
+        at_most: u32,
+    ) -> BoxFuture<'_, Result<Vec<(AccountKey, Account)>, AccountsError>> {
+        self.look(move |tables| tables.balances(tenant, now_ms, at_most))
+    }
+}
+
+/// The thread's own side.
+struct Keeper {
+    tables: Box<dyn PurseTables>,
+    clock: Arc<dyn Clock>,
+    /// Settlements that the database did not take yet.
+    late: VecDeque<Settlement>,
+}
+
+/// What one transaction does.
+#[derive(Default)]
+struct Batch {
+    holds: Vec<(HoldAsk, Told<HoldAnswer>)>,
+    settlements: Vec<(Settlement, Option<Told<Vec<Crossing>>>)>,
+    looks: Vec<Look>,
+    expires: Vec<Told<()>>,
+    stops: bool,
+}
+
+impl Batch {
+    fn add(&mut self, job: Job) {
+        match job {
+            Job::Hold(ask, tell) => self.holds.push((ask, tell)),
+            Job::Settle(settlement, tell) => self.settlements.push((settlement, tell)),
+            Job::Look(look) => self.looks.push(look),
+            Job::Expire(tell) => self.expires.push(tell),
+            Job::Stop => self.stops = true,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.holds.len() + self.settlements.len() + self.looks.len()
+    }
+
+    fn wanted(&self) -> Wanted {
+        let lines = self.holds.iter().flat_map(|(ask, _)| &ask.lines);
+        let settled = self.settlements.iter().map(|(settlement, _)| settlement.id);
+        Wanted {
+            accounts: lines.map(|line| line.key.clone()).collect(),
+            holds: self.holds.iter().map(|(ask, _)| ask.id).chain(settled).collect(),
+        }
+    }
+}
+
+impl Keeper {
+    fn run(&mut self, waiting: &Receiver<Job>) {
+        let (mut ticks, mut looked) = (0_u32, None::<Instant>);
+        loop {
+            let mut batch = Batch::default();
+            match waiting.recv_timeout(TICK) {
+                Ok(job) => batch.add(job),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            while batch.len() < BATCH_MAX
+                && !batch.stops
+                && let Ok(job) = waiting.try_recv()
+            {
+                batch.add(job);
+            }
+            let (stops, expires) = (batch.stops, std::mem::take(&mut batch.expires));
+            self.work(batch);
+            if stops {
+                return;
+            }
+            if !expires.is_empty() || looked.is_none_or(|looked| looked.elapsed() >= TICK) {
+                (ticks, looked) = (ticks.wrapping_add(1), Some(Instant::now()));
+                self.look_after(ticks);
+            }
+            for tell in expires {
+                let _ = tell.send(Ok(()));
+            }
+        }
+    }
+
+    fn work(&mut self, mut batch: Batch) {
+        let room = BATCH_MAX.saturating_sub(batch.len()).min(self.late.len());
+        batch.settlements.extend(self.late.drain(..room).map(|late| (late, None)));
+        let looks = std::mem::take(&mut batch.looks);
+        if batch.len() > 0 {
+            self.turn_over(batch);
+        }
+        looks.into_iter().for_each(|look| look(&mut *self.tables));
+    }
+
+    fn turn_over(&mut self, batch: Batch) {
+        let (mut granted, mut crossed) = (Vec::new(), Vec::new());
+        let done = self.tables.turn_over(&batch.wanted(), &mut |page: &mut Page| {
+            // Money that comes back is there for whoever asks in the same breath.
+            let settle = |(one, _): &(Settlement, _)| page.settle(one.id, one.spent, &one.alerts);
+            crossed = batch.settlements.iter().map(settle).collect();
+            granted = batch.holds.iter().map(|(ask, _)| page.hold(ask)).collect();
+        });
+        match done {
+            Ok(()) => {
+                for ((_, tell), answer) in batch.holds.into_iter().zip(granted) {
+                    let _ = tell.send(Ok(answer));
+                }
+                for ((_, tell), answer) in batch.settlements.into_iter().zip(crossed) {
+                    let _ = tell.map(|tell| tell.send(Ok(answer)));
+                }
+            }
+            Err(error) => self.fail(batch, &AccountsError(error.to_string())),
+        }
+    }
+
+    /// Nothing was granted; what was to be settled is kept for later.
+    fn fail(&mut self, batch: Batch, error: &AccountsError) {
+        tracing::warn!(%error, "the purse cannot be opened");
+        for (_, tell) in batch.holds {
+            let _ = tell.send(Err(error.clone()));
+        }
+        for (settlement, tell) in batch.settlements {
+            if self.late.len() < LATE_MAX {
+                self.late.push_back(settlement);
+            }
+            let _ = tell.map(|tell| tell.send(Err(error.clone())));
+        }
+    }
+
+    /// Charges holds whose time is over, and removes what nobody asks for any more.
+    fn look_after(&mut self, ticks: u32) {
+        let now_ms = self.clock.now_ms();
+        let looked = self.tables.expired(now_ms, EXPIRED_MAX).and_then(|ids| {
+            if !ids.is_empty() {
+                tracing::warn!(holds = ids.len(), "requests nobody settled are charged in full");
+                let wanted = Wanted { holds: ids.iter().copied().collect(), ..Wanted::default() };
+                self.tables.turn_over(&wanted, &mut |page: &mut Page| {
+                    ids.iter().for_each(|id| drop(page.expire(*id, now_ms, &[])));
+                })?;
+            }
+            if ticks % PRUNE_TICKS == 1 { self.tables.prune(now_ms) } else { Ok(()) }
+        });
+        if let Err(error) = looked {
+            tracing::debug!(%error, "the purse could not be looked after");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The purse in SQLite, in the operational database of a data directory.
+
+use super::tables::{PurseTables, Wanted, changes};
+use crate::db::{OPS, open_writer};
+use crate::error::StoreError;
+use conclave_engine::Unsettled;
+use conclave_govern::{Account, AccountKey, Hold, Page, Period, Scope, decode_lines, encode_lines};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use std::path::{Path, PathBuf};
+
+/// One connection to the operational database.
+pub(crate) struct SqlitePurse {
+    conn: Connection,
+    path: PathBuf,
+}
+
+impl SqlitePurse {
+    /// Opens the operational database of a data directory.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub(crate) fn open(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join("ops.db");
+        Ok(Self { conn: open_writer(&path, OPS)?, path })
+    }
+
+    /// Everything in it, to be moved elsewhere.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn whole(&self) -> Result<Page, StoreError> {
+        let named = StoreError::database(&self.path);
+        let read = || -> rusqlite::Result<Page> {
+            let mut page = Page::default();
+            let mut find = self.conn.prepare(
+                "SELECT scope, name, period, number, spent, held, alerted, tenant
+                 FROM purse_account",
+            )?;
+            let found =
+                find.query_map([], |row| entry(row.get::<_, i64>(7)?.cast_unsigned(), row))?;
+            page.accounts = found.filter_map(Result::transpose).collect::<rusqlite::Result<_>>()?;
+            let mut find = self.conn.prepare(
+                "SELECT most, lines, tenant, made_ms, expires_ms, charged, id FROM purse_hold",
+            )?;
+            let found = find.query_map([], |row| Ok((row.get(6)?, hold(row)?)))?;
+            page.holds = found.collect::<rusqlite::Result<_>>()?;
+            Ok(page)
+        };
+        read().map_err(named)
+    }
+
+    fn change(&mut self, wanted: &Wanted, work: &mut dyn FnMut(&mut Page)) -> rusqlite::Result<()> {
+        let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let before = read(&tx, wanted)?;
+        let mut after = before.clone();
+        work(&mut after);
+        write(&tx, &before, &after)?;
+        tx.commit()
+    }
+}
+
+fn read(tx: &Transaction<'_>, wanted: &Wanted) -> rusqlite::Result<Page> {
+    let mut page = Page::default();
+    let mut find = tx.prepare_cached(
+        "SELECT most, lines, tenant, made_ms, expires_ms, charged FROM purse_hold WHERE id = ?1",
+    )?;
+    for id in &wanted.holds {
+        if let Some(hold) = find.query_row([id], hold).optional()? {
+            page.holds.insert(*id, hold);
+        }
+    }
+    let mut keys = wanted.accounts.clone();
+    keys.extend(page.holds.values().flat_map(|hold| &hold.lines).map(|line| line.key.clone()));
+    let mut find = tx.prepare_cached(
+        "SELECT spent, held, alerted FROM purse_account
+         WHERE tenant = ?1 AND scope = ?2 AND name = ?3 AND period = ?4 AND number = ?5",
+    )?;
+    for key in keys {
+        let AccountKey { tenant, scope, name, period, number } = &key;
+        let (scope, period, tenant) = (scope.as_str(), period.as_str(), tenant.cast_signed());
+        let values = params![tenant, scope, name, period, number];
+        if let Some(found) = find.query_row(values, |row| account(row, 0)).optional()? {
+            page.accounts.insert(key, found);
+        }
+    }
+    Ok(page)
+}
+
+fn write(tx: &Transaction<'_>, before: &Page, after: &Page) -> rusqlite::Result<()> {
+    let changed = changes(before, after);
+    let mut put = tx.prepare_cached(
+        "INSERT INTO purse_account (tenant, scope, name, period, number, spent, held, alerted)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT DO UPDATE SET spent = excluded.spent, held = excluded.held,
+         alerted = excluded.alerted",
+    )?;
+    for (AccountKey { tenant, scope, name, period, number }, now) in changed.accounts {
+        let (scope, period, tenant) = (scope.as_str(), period.as_str(), tenant.cast_signed());
+        let (spent, held) = (now.spent.cast_signed(), now.held.cast_signed());
+        put.execute(params![tenant, scope, name, period, number, spent, held, now.alerted])?;
+    }
+    let mut make = tx.prepare_cached(
+        "INSERT INTO purse_hold (id, most, lines, tenant, made_ms, expires_ms, charged)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for (id, hold) in changed.made {
+        let (most, lines) = (hold.most.cast_signed(), encode_lines(&hold.lines));
+        let (made, expires) = (hold.made_ms.cast_signed(), hold.expires_ms.cast_signed());
+        let tenant = hold.tenant.cast_signed();
+        make.execute(params![id, most, lines, tenant, made, expires, hold.charged])?;
+    }
+    let mut charge = tx.prepare_cached("UPDATE purse_hold SET charged = 1 WHERE id = ?1")?;
+    for id in changed.charged {
+        charge.execute([id])?;
+    }
+    let mut remove = tx.prepare_cached("DELETE FROM purse_hold WHERE id = ?1")?;
+    for id in changed.gone {
+        remove.execute([id])?;
+    }
+    Ok(())
+}
+
+fn hold(row: &Row<'_>) -> rusqlite::Result<Hold> {
+    Ok(Hold {
+        most: row.get::<_, i64>(0)?.cast_unsigned(),
+        lines: decode_lines(&row.get::<_, String>(1)?),
+        tenant: row.get::<_, i64>(2)?.cast_unsigned(),
+        made_ms: row.get::<_, i64>(3)?.cast_unsigned(),
+        expires_ms: row.get::<_, i64>(4)?.cast_unsigned(),
+        charged: row.get(5)?,
+    })
+}
+
+fn account(row: &Row<'_>, at: usize) -> rusqlite::Result<Account> {
+    Ok(Account {
+        spent: row.get::<_, i64>(at)?.cast_unsigned(),
+        held: row.get::<_, i64>(at + 1)?.cast_unsigned(),
+        alerted: row.get(at + 2)?,
+    })
+}
+
+/// An account with its key; `None` for a row of a later program.
+fn entry(tenant: u64, row: &Row<'_>) -> rusqlite::Result<Option<(AccountKey, Account)>> {
+    let (scope, period): (String, String) = (row.get(0)?, row.get(2)?);
+    let (name, number) = (row.get(1)?, row.get(3)?);
+    let (Some(scope), Some(period)) = (Scope::parse(&scope), Period::parse(&period)) else {
+        return Ok(None);
+    };
+    Ok(Some((AccountKey { tenant, scope, name, period, number }, account(row, 4)?)))
+}
+
+impl PurseTables for SqlitePurse {
+    fn turn_over(
+        &mut self,
+        wanted: &Wanted,
+        work: &mut dyn FnMut(&mut Page),
+    ) -> Result<(), StoreError> {
+        let named = StoreError::database(&self.path);
+        self.change(wanted, work).map_err(named)
+    }
+
+    fn expired(&mut self, now_ms: u64, at_most: u32) -> Result<Vec<[u8; 16]>, StoreError> {
+        let named = StoreError::database(&self.path);
+        let ask = || -> rusqlite::Result<Vec<_>> {
+            let mut find = self.conn.prepare_cached(
+                "SELECT id FROM purse_hold WHERE charged = 0 AND expires_ms <= ?1 LIMIT ?2",
+            )?;
+            find.query_map(params![now_ms.cast_signed(), at_most], |row| row.get(0))?.collect()
+        };
+        ask().map_err(named)
+    }
+
+    fn unsettled(&mut self, before_ms: u64, at_most: u32) -> Result<Vec<Unsettled>, StoreError> {
+        let named = StoreError::database(&self.path);
+        let ask = || -> rusqlite::Result<Vec<_>> {
+            let mut find = self.conn.prepare_cached(
+                "SELECT id, tenant, made_ms, charged FROM purse_hold WHERE made_ms < ?1
+                 ORDER BY made_ms LIMIT ?2",
+            )?;
+            let found = find.query_map(params![before_ms.cast_signed(), at_most], |row| {
+                Ok(Unsettled {
+                    id: row.get(0)?,
+                    tenant: row.get::<_, i64>(1)?.cast_unsigned(),
+                    made_ms: row.get::<_, i64>(2)?.cast_unsigned(),
+                    charged: row.get(3)?,
+                })
+            })?;
+            found.collect()
+        };
+        ask().map_err(named)
+    }
+
+    fn balances(
+        &mut self,
+        tenant: u64,
+        now_ms: u64,
+        at_most: u32,
+    ) -> Result<Vec<(AccountKey, Account)>, StoreError> {
+        let named = StoreError::database(&self.path);
+        let (day, month) = (Period::Day.number_at(now_ms), Period::Month.number_at(now_ms));
+        let ask = || -> rusqlite::Result<Vec<_>> {
+            let mut find = self.conn.prepare_cached(
+                "SELECT scope, name, period, number, spent, held, alerted FROM purse_account
+                 WHERE tenant = ?1 AND ((period = 'day' AND number = ?2)
+                 OR (period = 'month' AND number = ?3))
+                 ORDER BY spent + held DESC, scope, name LIMIT ?4",
+            )?;
+            let values = params![tenant.cast_signed(), day, month, at_most];
+            let found = find.query_map(values, |row| entry(tenant, row))?;
+            found.filter_map(Result::transpose).collect()
+        };
+        ask().map_err(named)
+    }
+
+    fn prune(&mut self, now_ms: u64) -> Result<(), StoreError> {
+        let named = StoreError::database(&self.path);
+        let mut sweep = || -> rusqlite::Result<()> {
+            let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for period in [Period::Day, Period::Month] {
+                tx.execute(
+                    "DELETE FROM purse_account WHERE period = ?1 AND number < ?2 AND held = 0",
+                    params![period.as_str(), period.oldest_kept_at(now_ms)],
+                )?;
+            }
+            let long_ago = now_ms.saturating_sub(CHARGED_KEPT_MS).cast_signed();
+            let sql = "DELETE FROM purse_hold WHERE charged = 1 AND expires_ms < ?1";
+            tx.execute(sql, [long_ago])?;
+            tx.commit()
+        };
+        sweep().map_err(named)
+    }
+}
+
+/// How long a hold that was charged in full may still be corrected.
+pub(crate) const CHARGED_KEPT_MS: u64 = 86_400_000;

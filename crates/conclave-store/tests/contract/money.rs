@@ -1,0 +1,210 @@
+//! The purse: never over, settled once, nothing held for ever; on both stores.
+
+use crate::place::Place;
+use conclave_core::MicroUsd;
+use conclave_engine::Accounts;
+use conclave_govern::{Account, AccountKey, HoldAsk, Line, Period, Scope};
+use conclave_store::Store;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const NOW: u64 = 1_800_000_000_000;
+
+/// Each promise is one test for each store.
+macro_rules! promises {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() { super::$name(&crate::place::Place::sqlite()).await })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() { super::$name(&crate::place::Place::postgres()).await })*
+        }
+    };
+}
+
+promises!(
+    sixty_four_at_once_are_granted_exactly_what_there_is,
+    what_is_settled_or_refused_is_so_after_a_start,
+    every_scope_is_held_or_none,
+    counters_equal_what_was_granted_and_settled_after_many_operations,
+    a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found,
+);
+
+fn key(scope: Scope, name: &str) -> AccountKey {
+    let period = Period::Day;
+    AccountKey { tenant: 7, scope, name: name.into(), period, number: period.number_at(NOW) }
+}
+
+fn line(scope: Scope, name: &str, limit: u64) -> Line {
+    Line { key: key(scope, name), limit: MicroUsd(limit) }
+}
+
+fn ask(n: u64, most: u64, lines: Vec<Line>) -> HoldAsk {
+    let mut id = [0; 16];
+    id[8..].copy_from_slice(&n.to_be_bytes());
+    HoldAsk {
+        id,
+        tenant: 7,
+        lines,
+        most: MicroUsd(most),
+        cheaper: None,
+        now_ms: NOW,
+        expires_ms: NOW + 60_000,
+    }
+}
+
+async fn account(accounts: &dyn Accounts, wanted: &AccountKey) -> Account {
+    let all = accounts.balances(7, NOW, 1_000).await.unwrap();
+    all.into_iter().find(|(key, _)| key == wanted).map(|(_, account)| account).unwrap_or_default()
+}
+
+async fn sixty_four_at_once_are_granted_exactly_what_there_is(place: &Place) {
+    let store = place.open();
+    let (accounts, granted) = (store.accounts(), Arc::new(AtomicU64::new(0)));
+    let tasks: Vec<_> = (0..64_u64)
+        .map(|client| {
+            let (accounts, granted) = (Arc::clone(&accounts), Arc::clone(&granted));
+            tokio::spawn(async move {
+                for turn in 0..25 {
+                    let lines = vec![line(Scope::Tenant, "", 1_000), line(Scope::Key, "k", 5_000)];
+                    let answer = accounts.hold(ask(client * 100 + turn, 10, lines)).await.unwrap();
+                    granted.fetch_add(u64::from(answer.is_ok()), Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(granted.load(Ordering::Relaxed), 100, "100 of 1,600");
+    let tenant = account(&*accounts, &key(Scope::Tenant, "")).await;
+    assert_eq!((tenant.spent, tenant.held, tenant.alerted), (0, 1_000, 100));
+    assert_eq!(account(&*accounts, &key(Scope::Key, "k")).await.held, 1_000);
+}
+
+async fn what_is_settled_or_refused_is_so_after_a_start(place: &Place) {
+    let store = place.open();
+    let accounts = store.accounts();
+    let lines = || vec![line(Scope::Tenant, "", 100)];
+    accounts.hold(ask(1, 60, lines())).await.unwrap().unwrap();
+    accounts.hold(ask(2, 40, lines())).await.unwrap().unwrap();
+    let crossings =
+        accounts.settle(ask(1, 0, vec![]).id, MicroUsd(90), vec![70, 90]).await.unwrap();
+    assert_eq!(crossings.iter().map(|crossing| crossing.percent).collect::<Vec<_>>(), [90]);
+    drop((accounts, store));
+    let store = place.open();
+    let accounts = store.accounts();
+    // Settled twice counts once; the hold that was open is still there.
+    accounts.settle(ask(1, 0, vec![]).id, MicroUsd(90), vec![70, 90]).await.unwrap();
+    let now = account(&*accounts, &key(Scope::Tenant, "")).await;
+    assert_eq!((now.spent, now.held, now.alerted), (90, 40, 90));
+    let (refusal, _) = accounts.hold(ask(3, 1, lines())).await.unwrap().unwrap_err();
+    assert_eq!(refusal.left, MicroUsd(0));
+    assert_eq!(accounts.hold(ask(2, 40, lines())).await.unwrap().unwrap().held, MicroUsd(40));
+    assert_eq!(accounts.unsettled(NOW + 1, 10).await.unwrap().len(), 1);
+}
+
+async fn every_scope_is_held_or_none(place: &Place) {
+    let store = place.open();
+    let accounts = store.accounts();
+    let both = || vec![line(Scope::Tenant, "", 1_000), line(Scope::User, "u", 10)];
+    accounts.hold(ask(1, 11, both())).await.unwrap().unwrap_err();
+    assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.held, 0);
+    accounts.hold(ask(2, 10, both())).await.unwrap().unwrap();
+    accounts.settle(ask(2, 0, vec![]).id, MicroUsd(3), vec![]).await.unwrap();
+    for key in [key(Scope::Tenant, ""), key(Scope::User, "u")] {
+        let now = account(&*accounts, &key).await;
+        assert_eq!((now.spent, now.held), (3, 0));
+    }
+}
+
+async fn counters_equal_what_was_granted_and_settled_after_many_operations(place: &Place) {
+    let operations =
+        std::env::var("CONCLAVE_OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(4_000_u64);
+    let store = place.open();
+    let (accounts, spent) = (store.accounts(), Arc::new(AtomicU64::new(0)));
+    let clients = 64;
+    let tasks: Vec<_> = (0..clients)
+        .map(|client| {
+            let (accounts, spent) = (Arc::clone(&accounts), Arc::clone(&spent));
+            tokio::spawn(async move {
+                for turn in 0..operations / clients / 2 {
+                    let user = format!("u{}", turn % 7);
+                    let lines =
+                        vec![line(Scope::Tenant, "", 1 << 40), line(Scope::User, &user, 1 << 40)];
+                    let hold = ask(client << 32 | turn, 10 + turn % 5, lines);
+                    let id = hold.id;
+                    accounts.hold(hold).await.unwrap().unwrap();
+                    let cost = turn % 10;
+                    accounts.settle(id, MicroUsd(cost), vec![]).await.unwrap();
+                    spent.fetch_add(cost, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let all = accounts.balances(7, NOW, 1_000).await.unwrap();
+    let of = |scope: Scope| all.iter().filter(move |(key, _)| key.scope == scope);
+    let spent = spent.load(Ordering::Relaxed);
+    assert_eq!(of(Scope::Tenant).map(|(_, one)| one.spent).sum::<u64>(), spent);
+    assert_eq!(of(Scope::User).map(|(_, one)| one.spent).sum::<u64>(), spent);
+    assert!(all.iter().all(|(_, one)| one.held == 0), "nothing is held any more");
+    assert!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap().is_empty());
+}
+
+async fn a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found(place: &Place) {
+    let store = place.open();
+    let accounts = store.accounts();
+    let late = HoldAsk { expires_ms: 1, ..ask(1, 60, vec![line(Scope::Tenant, "", 100)]) };
+    let id = late.id;
+    accounts.hold(late).await.unwrap().unwrap();
+    let store = Arc::new(store);
+    let charging = Arc::clone(&store);
+    tokio::task::spawn_blocking(move || charging.charge_expired()).await.unwrap();
+    let now = account(&*accounts, &key(Scope::Tenant, "")).await;
+    assert_eq!((now.spent, now.held), (60, 0));
+    assert!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap()[0].charged);
+    accounts.settle(id, MicroUsd(4), vec![]).await.unwrap();
+    assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.spent, 4);
+}
+
+/// Three replicas and sixty-four requests race one limit: never a micro-dollar over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_replicas_never_grant_more_than_there_is() {
+    let place = Place::postgres();
+    let stores: Vec<Store> =
+        (0..3).map(|replica| Store::open(place.options(replica)).unwrap()).collect();
+    let granted = Arc::new(AtomicU64::new(0));
+    let tasks: Vec<_> = (0..64_u64)
+        .map(|client| {
+            let accounts = stores[client as usize % 3].accounts();
+            let granted = Arc::clone(&granted);
+            tokio::spawn(async move {
+                for turn in 0..10 {
+                    // Scopes are named in opposite orders: nobody waits for somebody who waits.
+                    let mut lines =
+                        vec![line(Scope::Tenant, "", 1_003), line(Scope::Key, "k", 100_000)];
+                    if client % 2 == 0 {
+                        lines.reverse();
+                    }
+                    let hold = ask(client * 100 + turn, 10, lines);
+                    let id = hold.id;
+                    if accounts.hold(hold).await.unwrap().is_ok() {
+                        granted.fetch_add(1, Ordering::Relaxed);
+                        accounts.settle(id, MicroUsd(10), vec![100]).await.unwrap();
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(granted.load(Ordering::Relaxed), 100);
+    let now = account(&*stores[1].accounts(), &key(Scope::Tenant, "")).await;
+    assert_eq!((now.spent, now.held), (1_000, 0));
+}

@@ -1,0 +1,69 @@
+//! What the gateway does about policies and money while it runs.
+//!
+//! **Invariant:** a database that is away changes nothing: the policies of the last contact hold, also
+//! after a start, by the copy that was written then.
+
+use crate::{assemble, config};
+use conclave_engine::StewardState;
+use conclave_store::Store;
+use serde_json::Value;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often policies are read again: other replicas may have changed them.
+const REFRESH: Duration = Duration::from_secs(2);
+/// After how many of those the ledger is asked about money that nobody settled.
+const RECONCILE_TICKS: u32 = 3;
+/// The copy of all policies, beside the spool.
+const COPY: &str = "policies.json";
+
+/// Reads the policies before anything is served.
+pub async fn begin(steward: &StewardState, data: &Path) {
+    if let Err(error) = steward.policies().refresh().await {
+        tracing::warn!(%error, "policies are those of the last contact");
+        let copied = std::fs::read(data.join(COPY)).ok();
+        let copied = copied.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        steward.policies().restore(&copied.unwrap_or_default());
+    }
+}
+
+/// Keeps policies up to date and settles from the ledger what nobody settled, for as long as it runs.
+pub async fn run(
+    steward: Arc<StewardState>,
+    store: Arc<Store>,
+    (file, data): (Option<PathBuf>, PathBuf),
+) {
+    let mut tick = tokio::time::interval(REFRESH);
+    for ticks in 1_u32.. {
+        tick.tick().await;
+        match steward.policies().refresh().await {
+            Ok(true) => changed(&steward, &store, file.as_deref(), &data),
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%error, "policies are those of the last contact"),
+        }
+        if ticks.is_multiple_of(RECONCILE_TICKS) {
+            match steward.reconcile().await {
+                Ok(0) => {}
+                Ok(settled) => tracing::info!(settled, "requests were settled from the ledger"),
+                Err(error) => tracing::debug!(%error, "money could not be looked after"),
+            }
+        }
+    }
+}
+
+fn changed(steward: &StewardState, store: &Store, file: Option<&Path>, data: &Path) {
+    if let Ok(config) = config::load(file) {
+        store.set_retention(assemble::retention_under(&config, steward.policies()));
+    }
+    if let Err(error) = write(data, &steward.policies().copy()) {
+        tracing::warn!(%error, "the copy of the policies could not be written");
+    }
+}
+
+fn write(data: &Path, copy: &Value) -> io::Result<()> {
+    let (new, place) = (data.join(format!("{COPY}.new")), data.join(COPY));
+    std::fs::write(&new, copy.to_string())?;
+    std::fs::rename(new, place)
+}
