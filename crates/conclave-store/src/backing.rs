@@ -4,7 +4,9 @@
 //! anything is written, and a directory that belongs to the other is refused with a sentence.
 
 use crate::archive::{ReadSide, SqliteArchive};
-use crate::db::{LogState, SqliteLog, SqliteSnapshots, SqliteSource, SqliteStored, SqliteWords, open_reader};
+use crate::db::{
+    LogState, SqliteLog, SqliteSnapshots, SqliteSource, SqliteStored, SqliteWords, open_reader,
+};
 use crate::drain::{LogDatabase, LogSource, Mark};
 use crate::error::StoreError;
 use crate::forget::{Retention, WordTables};

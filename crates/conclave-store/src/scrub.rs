@@ -101,7 +101,9 @@ impl Scrub {
     fn go_on(&mut self) -> Result<bool, StoreError> {
         let Some(mut walk) = self.walk.take() else { return Ok(false) };
         let found = match walk.step(&mut *self.log) {
-            Err(StoreError::Damaged { message, .. }) => Some(format!("entry {}: {message}", walk.at)),
+            Err(StoreError::Damaged { message, .. }) => {
+                Some(format!("entry {}: {message}", walk.at))
+            }
             found => found?,
         };
         if let Some(problem) = found {

@@ -154,9 +154,12 @@ mod tests {
         let first = Value::map([("panels", panel("harmful", [0, 270, 3, 1], false))]);
         let second = Value::map([("panels", panel("safe", [270, 0, 3, 1], true))]);
         let failed = Value::map([("failure", "timeout".into())]);
-        let choice =
-            Value::map([("outcome", "delivered".into()), ("attempts", list([first, second, failed]))]);
-        let alert = list(["isolation".into(), "red".into(), 80_u64.into(), "resource_offer".into()]);
+        let choice = Value::map([
+            ("outcome", "delivered".into()),
+            ("attempts", list([first, second, failed])),
+        ]);
+        let alert =
+            list(["isolation".into(), "red".into(), 80_u64.into(), "resource_offer".into()]);
         let public = Value::map([
             ("outcome", "delivered".into()),
             ("action", "deliver".into()),

@@ -136,7 +136,15 @@ pub(crate) fn ensure_derived(conn: &mut Connection) -> rusqlite::Result<()> {
                 let j = Judgement::of(&leaf);
                 let (votes, result) = (j.verifying_agents, j.consensus_result);
                 let (drift, count) = (j.drift_alerts, j.exchange_count);
-                update.execute(params![seq, votes, result, drift, count, j.policy, j.directives])?;
+                update.execute(params![
+                    seq,
+                    votes,
+                    result,
+                    drift,
+                    count,
+                    j.policy,
+                    j.directives
+                ])?;
             }
         }
     }

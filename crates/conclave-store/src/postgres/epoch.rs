@@ -40,16 +40,11 @@ pub(super) fn steps(conn: &Conn) -> Result<Vec<Vec<u8>>, LinkError> {
 }
 
 /// Notes which root key a replica has. What nobody needs any more is deleted.
-pub(super) fn note_holder(
-    conn: &Conn,
-    replica: [u8; 8],
-    generation: i64,
-) -> Result<(), LinkError> {
+pub(super) fn note_holder(conn: &Conn, replica: [u8; 8], generation: i64) -> Result<(), LinkError> {
     let sql = "INSERT INTO root_holder VALUES ($1, $2)
                ON CONFLICT (replica) DO UPDATE SET generation = $2
                WHERE root_holder.generation <> $2";
-    let values: [Param<'_>; 2] =
-        [(&replica.as_slice(), Type::BYTEA), (&generation, Type::INT8)];
+    let values: [Param<'_>; 2] = [(&replica.as_slice(), Type::BYTEA), (&generation, Type::INT8)];
     conn.execute(sql, &values)?;
     let sql = "DELETE FROM root_handover
                WHERE made < clock_timestamp() - make_interval(days => $1)

@@ -32,12 +32,8 @@ pub(super) fn mark(
                ORDER BY k.id LIMIT $4 ON CONFLICT DO NOTHING";
     let time = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
     let (until, now) = (time(until_ms), time(now_ms));
-    let values: [Param<'_>; 4] = [
-        (&tenant, Type::INT8),
-        (&until, Type::INT8),
-        (&now, Type::INT8),
-        (&KEYS_MAX, Type::INT8),
-    ];
+    let values: [Param<'_>; 4] =
+        [(&tenant, Type::INT8), (&until, Type::INT8), (&now, Type::INT8), (&KEYS_MAX, Type::INT8)];
     conn.execute(sql, &values)
 }
 

@@ -175,7 +175,11 @@ mod tests {
         }
         assert_eq!(*follow(Zeroizing::new([8; 32]), &steps, &lookup), [8; 32], "a stranger");
         let earlier = rotation(&roots[1]).wrapped_lookup();
-        assert_ne!(*follow(roots[3].clone(), &steps, &earlier), [2; 32], "today's key goes no way back");
+        assert_ne!(
+            *follow(roots[3].clone(), &steps, &earlier),
+            [2; 32],
+            "today's key goes no way back"
+        );
         assert!(rotation(&roots[0]).step_from(&roots[0]).is_none(), "the same key");
     }
 

@@ -131,7 +131,8 @@ async fn a_rotation_that_was_interrupted_is_taken_back_or_finished_at_the_next_s
 async fn a_root_key_kept_elsewhere_is_replaced_while_replicas_run() {
     let place = Place::postgres();
     let key = |digit: &str| Some(RootKey::parse(&digit.repeat(64)).unwrap());
-    let with = |replica, start, root_key| StoreOptions { root_key, ..again(&place, replica, start) };
+    let with =
+        |replica, start, root_key| StoreOptions { root_key, ..again(&place, replica, start) };
     let first = Store::open(with(0, 1, key("a"))).unwrap();
     let second = Store::open(with(1, 2, key("a"))).unwrap();
     let ana = speak(&first, "ana", 1).await;
@@ -177,7 +178,8 @@ fn opened_in(copy: &Cluster, root: &[u8], beside: &Path) -> u64 {
 
 /// The statements that put today's keys into a copy.
 fn todays_keys(cluster: &Cluster) -> String {
-    let mut statements = "DELETE FROM vault; DELETE FROM tenant_key; DELETE FROM subject_key".into();
+    let mut statements =
+        "DELETE FROM vault; DELETE FROM tenant_key; DELETE FROM subject_key".into();
     for table in ["vault", "tenant_key", "subject_key", "root_handover"] {
         let sql = format!(
             "SELECT string_agg(format('INSERT INTO {table} SELECT * FROM \
@@ -195,7 +197,8 @@ fn todays_keys(cluster: &Cluster) -> String {
 async fn a_copy_of_the_cluster_from_before_opens_with_nothing_after_the_keys_were_replaced() {
     let place = Place::postgres();
     let clock = Arc::new(HandClock(1_800_000_000_000.into()));
-    let with = |replica, start| StoreOptions { clock: clock.clone(), ..again(&place, replica, start) };
+    let with =
+        |replica, start| StoreOptions { clock: clock.clone(), ..again(&place, replica, start) };
     let first = Store::open(with(0, 1)).unwrap();
     let second = Store::open(with(1, 2)).unwrap();
     speak(&first, "ana", 1).await;

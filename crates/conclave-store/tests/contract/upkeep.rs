@@ -176,7 +176,8 @@ async fn an_idle_key_that_another_replica_uses_again_is_kept() {
     assert_eq!(number(&place, "SELECT count(*) FROM idle_key"), 2, "marked, not deleted");
     // Zoe comes back while the mark is there. Both replicas let go of both within seconds.
     let began = Instant::now();
-    let seen = "SELECT count(*) FROM replica_lease WHERE idle_seen >= (SELECT max(n) FROM idle_key)";
+    let seen =
+        "SELECT count(*) FROM replica_lease WHERE idle_seen >= (SELECT max(n) FROM idle_key)";
     while number(&place, seen) != 2 {
         assert!(began.elapsed() < Duration::from_secs(20), "nobody says that they let go");
         tokio::task::yield_now().await;
