@@ -329,6 +329,10 @@ pub struct LedgerVerifyArgs {
     /// replaced by the new one when everything holds.
     #[arg(long, value_name = "FILE")]
     pub since: Option<PathBuf>,
+    /// A second checkpoint of this log, from somebody else: must tell the same story. If it does not,
+    /// both notes are printed as evidence.
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
 }
 
 /// `conclave ledger prove`

@@ -177,6 +177,91 @@ async fn a_log_is_checked_by_directory_by_export_and_by_url() {
     assert_eq!(run(&["ledger", "verify", "--data", &data, "--vkey", &vkey]).0, Some(0));
 }
 
+/// When the overlap has ended, the key from before leads to the one in force by the log's entries.
+#[tokio::test]
+async fn a_key_from_before_a_rotation_is_enough_where_entries_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let vkey = stranger(&house, "/ledger/vkey").await.body.trim().to_owned();
+    let data = text(&house.data).to_owned();
+    assert!(house.stop());
+    assert_eq!(run(&["ledger", "rotate-key", "--data", &data]).0, Some(0));
+    assert_eq!(run(&["ledger", "rotate-key", "--end-overlap", "--data", &data]).0, Some(0));
+    let house = House::start(dir.path(), "");
+    let url = chat(&house).await;
+    receipt(&house, &url).await;
+    let base = format!("http://{}", house.addr);
+    let by_url = ["ledger", "verify", "--url", &base, "--vkey", &vkey];
+    let (code, said, why) = run(&[&by_url[..], &["--key", &house.key]].concat());
+    assert_eq!((code, &said["leaves_checked"]), (Some(0), &json!(true)), "{said} {why}");
+    assert_eq!(run(&by_url).0, Some(1), "without entries the new key is not known");
+    let later = dir.path().join("later");
+    assert_eq!(run(&["ledger", "export", text(&later), "--data", &data]).0, Some(0));
+    let by_export = ["ledger", "verify", "--export", text(&later), "--vkey", &vkey];
+    let (code, said, why) = run(&by_export);
+    assert_eq!(code, Some(0), "{said} {why}");
+
+    // A receipt from the export is the one the gateway gives, or one that holds as well.
+    let id = url.split('/').nth(3).unwrap();
+    let (code, made, why) = run(&["ledger", "receipt", id, "--export", text(&later)]);
+    assert_eq!(code, Some(0), "{why}");
+    let file = dir.path().join("receipt.json");
+    std::fs::write(&file, made.to_string()).unwrap();
+    let new = made["vkey"].as_str().unwrap();
+    let (code, said, _) = run(&["ledger", "receipt", "--check", text(&file), "--vkey", new]);
+    assert_eq!((code, &said["audit_id"]), (Some(0), &json!(id)), "{said}");
+    let nobody = "01890a5d-ac96-774b-bcce-b302099a8057";
+    assert_eq!(run(&["ledger", "prove", nobody, "--export", text(&later)]).0, Some(1));
+}
+
+#[tokio::test]
+async fn a_second_checkpoint_that_tells_another_story_is_evidence() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = "[ledger]\norigin = \"log.example/test\"\n";
+    let house = House::start(dir.path(), config);
+    let url = chat(&house).await;
+    receipt(&house, &url).await;
+    let (data, base) = (text(&house.data).to_owned(), format!("http://{}", house.addr));
+    let note = stranger(&house, "/ledger/checkpoint").await.body;
+    let shown = dir.path().join("shown");
+    std::fs::write(&shown, &note).unwrap();
+    let with = |place: &[&str]| {
+        run(&[&["ledger", "verify", "--checkpoint", text(&shown)], place].concat())
+    };
+    for place in [&["--data", &data][..], &["--url", &base]] {
+        let (code, said, why) = with(place);
+        assert_eq!((code, &said["equivocation"]), (Some(0), &json!(null)), "{said} {why}");
+    }
+    // Whoever holds the key can sign another log of the same size, and show it to somebody else.
+    let seed = std::fs::read_to_string(house.data.join("ledger.key")).unwrap();
+    let other = another_story(&seed, &note);
+    std::fs::write(&shown, &other).unwrap();
+    for place in [&["--data", &data][..], &["--url", &base]] {
+        let (code, said, why) = with(place);
+        assert_eq!(code, Some(1), "{said} {why}");
+        let found = &said["equivocation"];
+        assert_eq!(found["theirs"], json!(other), "{said}");
+        assert!(found["problem"].as_str().unwrap().starts_with("equivocation"), "{said}");
+        assert!(found["ours"].as_str().unwrap().starts_with("log.example/test\n"), "{said}");
+    }
+    // A note that nobody of this log has signed proves nothing.
+    std::fs::write(&shown, other.replace("\u{2014} log.example/test", "\u{2014} log.example/else"))
+        .unwrap();
+    assert_eq!(with(&["--data", &data]).0, Some(2));
+}
+
+/// A note of the same size with another root, signed with the log's own key.
+fn another_story(key_file: &str, note: &str) -> String {
+    let opened = conclave_ledger::SignedNote::parse(note).unwrap();
+    let mut checkpoint = conclave_ledger::Checkpoint::parse(opened.text()).unwrap();
+    checkpoint.root[0] ^= 1;
+    let seed = key_file.split(|c: char| !c.is_ascii_hexdigit()).find(|word| word.len() == 64);
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(seed.expect("a seed in the key file"), &mut bytes).unwrap();
+    let signer = conclave_ledger::NoteSigner::new("log.example/test", &bytes).unwrap();
+    checkpoint.sign(&[signer])
+}
+
 /// Changes the last byte of the first file below a directory.
 fn spoil(dir: &Path) {
     let entry = std::fs::read_dir(dir).unwrap().next().unwrap().unwrap().path();

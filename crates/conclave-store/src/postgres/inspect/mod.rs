@@ -271,5 +271,12 @@ fn open(url: &DatabaseUrl) -> Result<Conn, CannotCheck> {
         let sentence = format!("the ledger has schema {found}, this program knows {known}");
         return Err(CannotCheck(sentence));
     }
+    if found < known {
+        let sentence = format!(
+            "the ledger has schema {found}, this program makes {known} of it: start a gateway of \
+             this version on it once, or check it with the program that wrote it"
+        );
+        return Err(CannotCheck(sentence));
+    }
     Ok(conn)
 }

@@ -3,6 +3,7 @@
 //! **Invariant:** nothing is believed but the key: the checkpoint must be signed with it, every
 //! tile and leaf must lead to the checkpoint's root.
 
+use super::handover;
 use super::tiled::TiledLog;
 use anyhow::{Context, bail};
 use conclave_engine::replay;
@@ -44,14 +45,14 @@ pub(super) fn audit(
         with_leaves,
         with_bodies,
     };
-    let checkpoint = match Checkpoint::open(&note, keys) {
-        Ok(checkpoint) => checkpoint,
+    let (checkpoint, keys) = match handover::open(log, &note, keys)? {
+        Ok(opened) => opened,
         Err(error) => return Ok(walk.refuse(note, &format!("the checkpoint: {error}"))),
     };
     if with_bodies {
         walk.auditor = walk.auditor.knowing(forgotten(log, checkpoint.size)?);
     }
-    let differs = since.map(|since| differs(log, keys, since, &checkpoint)).transpose()?;
+    let differs = since.map(|since| differs(log, &keys, since, &checkpoint)).transpose()?;
     if let Some(problem) = differs.flatten() {
         return Ok(walk.refuse(note, &problem));
     }
@@ -100,7 +101,8 @@ fn differs(
     Ok((!same).then(|| format!("the first {old} entries are not those of last time")))
 }
 
-struct Source<'a>(&'a dyn TiledLog);
+/// The tiles of a log.
+pub(super) struct Source<'a>(pub(super) &'a dyn TiledLog);
 
 impl conclave_ledger::TileSource for Source<'_> {
     type Error = anyhow::Error;

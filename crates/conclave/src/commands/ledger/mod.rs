@@ -2,8 +2,10 @@
 
 mod audit;
 mod export;
+mod handover;
 mod paper;
 mod rotate;
+mod second;
 mod tiled;
 mod verify;
 

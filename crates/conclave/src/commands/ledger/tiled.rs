@@ -1,7 +1,13 @@
 //! A log as files in the layout of C2SP tlog-tiles, on disk or behind a URL.
 
+use super::audit::Source;
+use super::handover::each_leaf;
 use anyhow::{Context, anyhow, bail};
-use conclave_ledger::{Hash, TileId, VerifierKey, bundle_path, decode_hashes};
+use conclave_core::AuditId;
+use conclave_ledger::{
+    Checkpoint, Hash, Kind, Leaf, Receipt, TileId, VerifierKey, bundle_path, decode_hashes,
+    prove_inclusion,
+};
 use conclave_models::WebClient;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -93,8 +99,26 @@ impl TiledLog for DirLog {
         (true, self.dir.join("bodies").is_dir())
     }
 
-    fn receipt(&self, _: &str) -> anyhow::Result<Option<String>> {
-        bail!("receipts come from a data directory (--data) or a gateway (--url)")
+    /// Made here from the entries and tiles of the export.
+    fn receipt(&self, id: &str) -> anyhow::Result<Option<String>> {
+        let audit = AuditId::parse(id).ok_or_else(|| anyhow!("`{id}` is not an audit id"))?;
+        let (note, vkeys) = (self.text("checkpoint")?, self.vkeys()?);
+        let checkpoint = Checkpoint::open(&note, &vkeys).context("the checkpoint")?;
+        let (wanted, mut found) = (Some(audit.0.into_bytes()), None);
+        each_leaf(self, checkpoint.size, &mut |seq, leaf| {
+            let is_it = Leaf::decode(leaf)
+                .is_ok_and(|leaf| leaf.draft.kind == Kind::Decision && leaf.draft.audit == wanted);
+            if is_it {
+                found = Some((seq, leaf.to_vec()));
+            }
+            found.is_none()
+        })?;
+        let Some((index, leaf)) = found else { return Ok(None) };
+        let proof = prove_inclusion(&mut Source(self), index, checkpoint.size);
+        let proof = proof.map_err(|error| anyhow!("the tiles: {error}"))?;
+        let vkey = vkeys.first().map(ToString::to_string).unwrap_or_default();
+        let receipt = Receipt { leaf, index, proof, checkpoint: note, vkey };
+        Ok(Some(receipt.to_json()?.to_string()))
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::super::Answer;
 use super::audit::audit;
+use super::second::{self, Equivocation};
 use super::tiled::TiledLog;
-use super::{Place, parse_vkey, place};
+use super::{Place, parse_vkey, place, reader};
 use crate::cli::LedgerVerifyArgs;
 use crate::output;
 use anyhow::{Context, bail};
@@ -23,9 +24,11 @@ const NOTE_BYTES_MAX: u64 = 64 << 10;
 /// When the ledger could not be checked at all.
 pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answer> {
     let vkey = args.vkey.as_deref().map(parse_vkey).transpose()?;
+    let second = args.checkpoint.as_deref().map(second::read).transpose()?;
     let mut bar = Progress::new();
+    let mut against = None;
     let (report, with_leaves) = match place(&args.source, args.key.key.as_deref())? {
-        Place::Data(dir, database) => {
+        Place::Data(dir, url) => {
             if args.since.is_some() {
                 bail!(
                     "--since goes with --export or --url; a data directory keeps its checkpoints"
@@ -37,10 +40,14 @@ pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answ
                 vkey: vkey.clone(),
                 root_key: None,
             };
-            let report = match database {
-                Some(url) => inspect_database(&url, Some(&dir), inspection)?,
+            let report = match &url {
+                Some(url) => inspect_database(url, Some(&dir), inspection)?,
                 None => inspect(&dir, inspection)?,
             };
+            if let Some(theirs) = second {
+                let reader = reader(&dir, url.as_deref())?;
+                against = second::against_ledger(&reader, vkey.as_ref(), theirs)?;
+            }
             (report, true)
         }
         Place::Tiled(log) => {
@@ -48,19 +55,29 @@ pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answ
                 Some(key) => vec![key.clone()],
                 None => log.vkeys()?,
             };
-            verify_tiled(&*log, &keys, args.since.as_deref(), &mut bar)?
+            let verified = verify_tiled(&*log, &keys, args.since.as_deref(), &mut bar)?;
+            if let Some(theirs) = second.filter(|_| verified.0.ok) {
+                against = second::against_tiles(&*log, &keys, theirs)?;
+            }
+            verified
         }
     };
     bar.clear();
     if as_json {
-        output::json(&as_value(&report, vkey.is_some(), with_leaves));
+        let mut value = as_value(&report, vkey.is_some(), with_leaves);
+        value["ok"] = (report.ok && against.is_none()).into();
+        value["equivocation"] = against.as_ref().map_or(json!(null), Equivocation::as_value);
+        output::json(&value);
     } else {
         print(&report, vkey.is_some());
         if !with_leaves {
             output::line("  only hashes were looked at; entries need an auditor's key: --key");
         }
     }
-    Ok(if report.ok { Answer::Yes } else { Answer::No })
+    if let Some(found) = against.as_ref().filter(|_| !as_json) {
+        output::line(&found.lines());
+    }
+    Ok(if report.ok && against.is_none() { Answer::Yes } else { Answer::No })
 }
 
 fn verify_tiled(
