@@ -213,7 +213,7 @@ fn check_kind(path: &str, seat: &SeatChange, config: &Config, found: &mut Findin
     if let Some(name) = &seat.provider {
         match config.providers.iter().find(|provider| provider.name == *name) {
             None => {
-                found.error(format!("{path}.provider"), format!("there is no provider `{name}`"))
+                found.error(format!("{path}.provider"), format!("there is no provider `{name}`"));
             }
             Some(provider) if provider.kind != ProviderKind::Openai => {
                 found.error(format!("{path}.provider"), "must be of the kind `openai`");

@@ -126,3 +126,22 @@ fn verifiers_that_could_outvote_the_built_in_ones_are_doubted() {
     let warned = findings(&read(&more));
     assert!(warned.iter().any(|finding| finding.message.contains("talked round")), "{warned:?}");
 }
+
+/// A piece of a file may refer to what stands in another piece; anything else must be right.
+#[test]
+fn the_files_in_the_guides_can_be_used() {
+    let mut blocks = 0;
+    for page in ["before-openai", "before-ollama", "write-a-verifier", "quick-start"] {
+        let path = format!("{}/../../docs/guide/{page}.md", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        for block in text.split("```toml\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            let problems = parse(block).err().map(|error| error.to_string()).unwrap_or_default();
+            let refers =
+                |line: &str| line.contains("there is no") || line.contains("panel_deadline");
+            assert!(problems.lines().all(refers), "{page}: {problems}\n{block}");
+            blocks += 1;
+        }
+    }
+    assert!(blocks >= 10, "the guides have files in them");
+}
