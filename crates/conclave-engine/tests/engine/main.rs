@@ -6,3 +6,4 @@ mod panel;
 mod time;
 mod turns;
 mod verdicts;
+mod windows;
