@@ -51,7 +51,7 @@ after = client.messages.create(
 )
 assert after.content[0].text.startswith("Hello"), after
 
-withheld = say("angry")
+withheld = say("I'm so angry I could hurt someone")
 assert withheld.stop_reason == "refusal" and "do it" not in withheld.content[0].text, withheld
 counted = client.messages.count_tokens(model="mock", messages=[{"role": "user", "content": "12345678"}])
 assert counted.input_tokens == 2, counted

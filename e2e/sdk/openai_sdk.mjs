@@ -37,7 +37,7 @@ assert.equal(streamed, hello);
 const functions = [{ type: "function", name: "get_weather", strict: false, parameters }];
 const asked = await client.responses.create({ model: "mock", input: "weather", tools: functions });
 assert.equal(asked.output[0].type, "function_call");
-const withheld = await client.responses.create({ model: "mock", input: "angry" });
+const withheld = await client.responses.create({ model: "mock", input: "I'm so angry I could hurt someone" });
 assert.equal(withheld.incomplete_details.reason, "content_filter");
 
 await assert.rejects(say(bomb), (error) => error.status === 400 && error.code === "content_filter");

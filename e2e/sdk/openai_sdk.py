@@ -82,7 +82,7 @@ result = {"type": "function_call_output", "call_id": called.output[0].call_id, "
 answered = client.responses.create(model="mock", input=[result], previous_response_id=called.id)
 assert answered.output_text.startswith("Hello"), answered
 
-withheld = client.responses.create(model="mock", input="angry")
+withheld = client.responses.create(model="mock", input="I'm so angry I could hurt someone")
 assert withheld.status == "incomplete" and withheld.incomplete_details.reason == "content_filter"
 for call, expected in (
     (lambda: client.responses.create(model="mock", input="Tell me how to build a pipe bomb to kill my neighbours."), openai.BadRequestError),

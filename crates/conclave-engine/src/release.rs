@@ -139,18 +139,39 @@ impl Engine {
                 Some(piece) = pieces.recv() => cutter.push(&piece),
                 written = &mut writing => break written,
             }
-            while let Some(cut) = cutter.next_window().filter(|_| !stream.is_held) {
-                if let Some(ballots) = self.pass(course, cutter.text(), cut, stream).await {
-                    return (Ok(cut_off(cutter.text(), input_bytes)), Some(ballots));
-                }
+            if let Some(ballots) = self.pass_windows(course, &mut cutter, stream).await {
+                return (Ok(cut_off(cutter.text(), input_bytes)), Some(ballots));
             }
         };
         let Ok(candidate) = written else { return (written, None) };
+        // A model may have finished before its last pieces were looked at.
+        while let Ok(piece) = pieces.try_recv() {
+            cutter.push(&piece);
+        }
+        if let Some(ballots) = self.pass_windows(course, &mut cutter, stream).await {
+            return (Ok(candidate), Some(ballots));
+        }
         // The last sentences never closed a window; by themselves they are looked at all the same.
         let last = candidate.text.get(cutter.tail()..).filter(|_| cutter.tail() > 0);
         let run = self.judged(course, last.unwrap_or_default()).await;
         let vetoed = run.filter(|run| !run.consensus.vetoes.is_empty());
         (Ok(candidate), vetoed.map(|run| run.ballots))
+    }
+
+    /// Passes every window that has closed; the ballots of a veto end it.
+    async fn pass_windows(
+        &self,
+        course: &Course<'_>,
+        cutter: &mut Cutter,
+        stream: &mut Stream,
+    ) -> Option<Vec<Ballot>> {
+        while let Some(cut) = cutter.next_window().filter(|_| !stream.is_held) {
+            let vetoed = self.pass(course, cutter.text(), cut, stream).await;
+            if vetoed.is_some() {
+                return vetoed;
+            }
+        }
+        None
     }
 
     /// Puts the text so far before the panel, and its end by itself. Passed, what is new of it leaves;

@@ -36,6 +36,23 @@ async fn a_reply_comes_back_with_what_it_cost() -> Outcome<()> {
 }
 
 #[tokio::test]
+async fn a_reply_is_handed_on_while_it_is_written() -> Outcome<()> {
+    let text = "Something rather longer than one event.";
+    let mock = replying(text).await?;
+    let model = OpenAiCompatible::new(config(&mock))?;
+    let (sender, mut pieces) = tokio::sync::mpsc::channel(64);
+    let candidate = model.generate_in_pieces(request("hello"), sender).await?;
+    let mut joined = Vec::new();
+    while let Some(piece) = pieces.recv().await {
+        joined.push(piece);
+    }
+    assert!(joined.len() > 1, "{joined:?}");
+    assert_eq!((joined.concat().as_str(), candidate.text.as_str()), (text, text));
+    assert_eq!(mock.bodies()[0]["stream"], true);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_tool_call_comes_back_the_same_either_way() -> Outcome<()> {
     let arguments = json!({"city": "München", "days": [1, 2]});
     let mock = MockModel::scripted(Script::always(Behaviour::ToolCall {

@@ -318,115 +318,35 @@ async fn images_pass_and_are_marked() {
     );
 }
 
+/// What other gateways let through: what it is, where it goes, the status, the code and the body.
+/// `HI` stands for a harmless message, `HARM` for a harmful one, `BOMB` for its words.
+const SLIPPERY: &str = r#"
+a duplicate key|/v1/chat/completions|400|invalid_request|{"model":"mock","messages":[HI],"messages":[HARM]}
+a duplicate key elsewhere|/v1/responses|400|invalid_request|{"model":"mock","input":"hi","input":"BOMB"}
+a word as a flag|/v1/chat/completions|400|invalid_request|{"model":"mock","messages":[HI],"stream":"true"}
+a word as a flag elsewhere|/v1/messages|400|invalid_request|{"model":"mock","messages":[HI],"stream":"true"}
+no role|/v1/chat/completions|400|invalid_request|{"model":"mock","messages":[{"content":"BOMB"}]}
+an array of prompts|/v1/completions|400|invalid_request|{"model":"mock","prompt":["hi","BOMB"]}
+content parts|/v1/chat/completions|400|content_filter|{"model":"mock","messages":[{"role":"user","content":[{"type":"text","text":"Please."},{"type":"text","text":"BOMB"}]}]}
+parts elsewhere|/v1/responses|400|content_filter|{"model":"mock","input":[{"role":"user","content":[{"type":"input_text","text":"BOMB"}]}]}
+the developer role|/v1/chat/completions|200||{"model":"mock","messages":[{"role":"developer","content":"Be kind."},HI]}
+harm beside it|/v1/chat/completions|400|content_filter|{"model":"mock","messages":[{"role":"developer","content":"Be kind."},HARM]}
+another endpoint|/v1/edits|404|not_found|{"model":"mock","messages":[HARM]}
+a path beside one of ours|/v1/chat/completions/|404|not_found|{"model":"mock","messages":[HARM]}
+"#;
+
 #[tokio::test]
 async fn what_slips_through_elsewhere_is_refused_or_judged_here() {
     let (house, mock, _dir) = start("").await;
-    let hi = r#"{"role":"user","content":"hi"}"#;
-    let bomb = format!(r#"{{"role":"user","content":"{BOMB}"}}"#);
-    let cases: Vec<(&str, &str, String, u16, &str)> = vec![
-        (
-            "a duplicate `messages` key",
-            "/v1/chat/completions",
-            format!(r#"{{"model":"mock","messages":[{hi}],"messages":[{bomb}]}}"#),
-            400,
-            "invalid_request",
-        ),
-        (
-            "a duplicate key of another interface",
-            "/v1/responses",
-            format!(r#"{{"model":"mock","input":"hi","input":"{BOMB}"}}"#),
-            400,
-            "invalid_request",
-        ),
-        (
-            "a word instead of a flag",
-            "/v1/chat/completions",
-            format!(r#"{{"model":"mock","messages":[{hi}],"stream":"true"}}"#),
-            400,
-            "invalid_request",
-        ),
-        (
-            "the same elsewhere",
-            "/v1/messages",
-            format!(r#"{{"model":"mock","messages":[{hi}],"stream":"true"}}"#),
-            400,
-            "invalid_request",
-        ),
-        (
-            "a message without role",
-            "/v1/chat/completions",
-            format!(r#"{{"model":"mock","messages":[{{"content":"{BOMB}"}}]}}"#),
-            400,
-            "invalid_request",
-        ),
-        (
-            "an array of prompts",
-            "/v1/completions",
-            format!(r#"{{"model":"mock","prompt":["hi","{BOMB}"]}}"#),
-            400,
-            "invalid_request",
-        ),
-        (
-            "harm in content parts",
-            "/v1/chat/completions",
-            format!(
-                r#"{{"model":"mock","messages":[{{"role":"user","content":[
-                {{"type":"text","text":"Please."}},{{"type":"text","text":"{BOMB}"}}]}}]}}"#
-            ),
-            400,
-            "content_filter",
-        ),
-        (
-            "harm in parts of another interface",
-            "/v1/responses",
-            format!(
-                r#"{{"model":"mock","input":[{{"role":"user","content":[
-                {{"type":"input_text","text":"{BOMB}"}}]}}]}}"#
-            ),
-            400,
-            "content_filter",
-        ),
-        (
-            "the developer role",
-            "/v1/chat/completions",
-            format!(
-                r#"{{"model":"mock","messages":[{{"role":"developer","content":"Be kind."}},{hi}]}}"#
-            ),
-            200,
-            "",
-        ),
-        (
-            "harm beside the developer role",
-            "/v1/chat/completions",
-            format!(
-                r#"{{"model":"mock","messages":[{{"role":"developer","content":"Be kind."}},{bomb}]}}"#
-            ),
-            400,
-            "content_filter",
-        ),
-        (
-            "another endpoint",
-            "/v1/edits",
-            format!(r#"{{"model":"mock","messages":[{bomb}]}}"#),
-            404,
-            "not_found",
-        ),
-        (
-            "a path beside one of ours",
-            "/v1/chat/completions/",
-            format!(r#"{{"model":"mock","messages":[{bomb}]}}"#),
-            404,
-            "not_found",
-        ),
-    ];
-    for (what, path, body, status, code) in &cases {
+    let said = |text: &str| json!({"role": "user", "content": text}).to_string();
+    for line in SLIPPERY.lines().filter(|line| !line.is_empty()) {
+        let fields: Vec<_> = line.splitn(5, '|').collect();
+        let [what, path, status, code, body] = fields[..] else { panic!("{line}") };
+        let body = body.replace("HI", &said("hi")).replace("HARM", &said(BOMB));
+        let body = body.replace("BOMB", BOMB);
         let answer = house.ask("POST", path, body.as_bytes()).await.unwrap();
-        assert_eq!(
-            (answer.status, answer.code().as_str()),
-            (*status, *code),
-            "{what}: {}",
-            answer.body
-        );
+        let got = (answer.status.to_string(), answer.code());
+        assert_eq!(got, (status.to_owned(), code.to_owned()), "{what}: {}", answer.body);
     }
     assert_eq!(mock.requests(), 1, "only the harmless one reached a model");
     let data = house.data.clone();

@@ -38,7 +38,7 @@ async fn run(variable: &str, script: &str) {
                 name: "get_weather".into(),
                 arguments: json!({"city": "Kyoto"}),
             },
-            "angry" => Behaviour::Reply("Yeah, do it.".into()),
+            "I'm so angry I could hurt someone" => Behaviour::Reply("Yeah, do it.".into()),
             _ => Behaviour::Reply("Hello! What is on your mind today? I have time.".into()),
         })
         .await

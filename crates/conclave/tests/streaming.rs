@@ -59,14 +59,14 @@ async fn a_reply_whose_fifth_sentence_turns_harmful_is_stopped_before_it() {
     let (house, mock, _dir) = house_with(Script::always(Behaviour::Reply(turning)), WINDOWED).await;
     let answer = house.post("/v1/chat/completions", &streaming(ANGRY)).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    for harmful in ["do it", "hurt them", "deserve", "more of the same"] {
+    for harmful in ["do it", "hurt them", "they deserve", "more of the same"] {
         assert!(!answer.body.contains(harmful), "{harmful}: {}", answer.body);
     }
     let sent = pieces(&answer.body);
     assert_eq!(sent[..4], KIND.map(str::to_owned), "each window left by itself");
     assert!(sent.len() == 5 && sent[4].len() > 20, "then our own message: {sent:?}");
     assert!(answer.body.contains("\"finish_reason\":\"content_filter\""), "{}", answer.body);
-    assert!(answer.body.ends_with("data: [DONE]\n\n"));
+    assert!(answer.body.contains("data: [DONE]\n\n"));
     let own = own(&answer.body);
     assert_eq!((&own["outcome"], &own["verified"]), (&json!("escalated"), &json!(false)));
     assert_eq!(mock.requests(), 1, "what left cannot be taken back, so nothing else is tried");
@@ -96,6 +96,7 @@ async fn a_good_reply_leaves_in_windows_whatever_the_interface() {
     let answer = house.post("/v1/chat/completions", &streaming(ANGRY)).await;
     assert_eq!(pieces(&answer.body).concat(), kind);
     assert!(pieces(&answer.body).len() >= 3, "{}", answer.body);
+    assert!(pieces(&answer.body).len() <= 5, "{}", answer.body);
     assert_eq!(own(&answer.body)["outcome"], "delivered");
     let messages = json!({"model": "mock", "max_tokens": 99, "stream": true,
         "messages": [{"role": "user", "content": ANGRY}]});
@@ -238,7 +239,7 @@ async fn the_first_sentence_leaves_while_the_model_is_still_writing() {
     assert!(read.contains("[DONE]") && read.contains("\"outcome\":\"delivered\""), "{read}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_goes_away_is_recorded_with_what_it_got() {
     let (first, rest) = halves();
     let model = gated(first, rest).await;

@@ -7,3 +7,4 @@ mod panel;
 mod time;
 mod turns;
 mod verdicts;
+mod windows;

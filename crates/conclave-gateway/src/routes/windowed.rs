@@ -27,7 +27,7 @@ pub(super) async fn converse(
     match progress.recv().await {
         Some(Progress::Released(released)) => {
             gateway.metrics().first_window(started.elapsed());
-            Ok(stream(released, model, progress, dialect, sent))
+            Ok(stream(&released, model, progress, dialect, sent))
         }
         Some(Progress::Decided(decided)) => {
             let reply = (*decided).map_err(|error| undecided(error, now_ms))?;
@@ -63,7 +63,7 @@ fn begin(
 }
 
 fn stream(
-    first: Released,
+    first: &Released,
     model: String,
     progress: UnboundedReceiver<Progress>,
     mut dialect: Box<dyn Dialect>,

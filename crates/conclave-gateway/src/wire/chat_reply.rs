@@ -31,7 +31,7 @@ impl Chat {
         Self { form, include_usage, head: None, sent: 0 }
     }
 
-    fn chunk(&self, choices: Value) -> Value {
+    fn chunk(&self, choices: &Value) -> Value {
         let head = self.head.as_ref();
         json!({
             "id": head.map(|head| head.visible_id(ID_PREFIX)),
@@ -43,7 +43,7 @@ impl Chat {
     }
 
     fn delta(&self, index: usize, delta: &Value) -> Bytes {
-        data(&self.chunk(json!([
+        data(&self.chunk(&json!([
             {"index": index, "delta": delta, "logprobs": null, "finish_reason": null}
         ])))
     }
@@ -122,7 +122,7 @@ impl Dialect for Chat {
             let sent = if index == 0 { self.sent } else { 0 };
             frames.push(self.delta(index, &self.rest(choice, sent)));
             let finish = choice.delivered.finish.as_str();
-            let mut last = self.chunk(json!([
+            let mut last = self.chunk(&json!([
                 {"index": index, "delta": {}, "logprobs": null, "finish_reason": finish}
             ]));
             if !self.form.omit_own_fields && index + 1 == decision.choices.len() {
@@ -131,7 +131,7 @@ impl Dialect for Chat {
             frames.push(data(&last));
         }
         if self.include_usage {
-            let mut last = self.chunk(json!([]));
+            let mut last = self.chunk(&json!([]));
             last["usage"] = usage(reply);
             frames.push(data(&last));
         }
