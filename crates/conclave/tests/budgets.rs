@@ -20,9 +20,13 @@ use std::process::Command;
 /// at most 16 tokens sets aside about 25,000 for three attempts.
 const POLICY: &str = "[tenants.default.policy]\ndaily_budget_usd = 0.3\n";
 
+/// Answers so slowly that all who race are there before the first is settled.
 async fn mock() -> MockModel {
-    let kind = "Thank you for telling me. What was the hardest part of it?";
-    MockModel::start(move |_| Behaviour::Reply(kind.into())).await.unwrap()
+    let text = "Thank you for telling me. What was the hardest part of it?".to_owned();
+    let every = std::time::Duration::from_millis(200);
+    MockModel::start(move |_| Behaviour::Slow { text: text.clone(), bytes: 64, every })
+        .await
+        .unwrap()
 }
 
 fn config(base_url: &str, extra: &str) -> String {
