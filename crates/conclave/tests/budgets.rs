@@ -11,7 +11,7 @@
 mod house;
 
 use conclave_testkit::{Behaviour, Cluster, MockModel};
-use house::{House, ask, chat_body, config_for};
+use house::{House, ask, chat_body, config_for, verify};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -226,5 +226,14 @@ async fn tenants_and_policies_are_set_by_http_and_by_the_command_line() {
     assert_eq!((code, why.contains("floor")), (Some(1), true), "{why}");
     let shown = run(&["tenants", "policy", "show", "acme"]);
     assert!(shown.1.contains("downgrade_at_percent"), "{}", shown.1);
+    let data = house.data.clone();
+    assert!(house.stop());
+    // Both changes are entries, and the policy is there after a start.
+    let (code, report) = verify(&data);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["kinds"]["policy.set"], 2, "{report}");
+    assert_eq!(report["kinds"]["tenant.change"], 1, "{report}");
+    let house = House::start(dir.path(), &config_for(&mock.base_url(), ""));
+    assert_eq!(house.get("/v1/tenants/default/policy").await.json()["version"], 2);
     assert!(house.stop());
 }

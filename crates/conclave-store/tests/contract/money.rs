@@ -159,7 +159,8 @@ async fn counters_equal_what_was_granted_and_settled_after_many_operations(place
 async fn a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found(place: &Place) {
     let store = place.open();
     let accounts = store.accounts();
-    let late = HoldAsk { expires_ms: 1, ..ask(1, 60, vec![line(Scope::Tenant, "", 100)]) };
+    let late =
+        HoldAsk { expires_ms: NOW - 1_000, ..ask(1, 60, vec![line(Scope::Tenant, "", 100)]) };
     let id = late.id;
     accounts.hold(late).await.unwrap().unwrap();
     let store = Arc::new(store);
