@@ -52,8 +52,8 @@ async fn race(houses: &[&House], clients: usize) -> (usize, usize, u64) {
         match reply.status {
             200 => {
                 granted += 1;
-                let usd = reply.own("cost_usd").as_f64().unwrap();
-                cost += (usd * 1e6).round() as u64;
+                let dollars = reply.header("x-conclave-response-cost").unwrap();
+                cost += dollars.replace('.', "").parse::<u64>().unwrap();
             }
             429 => {
                 assert_eq!(reply.code(), "insufficient_quota");

@@ -181,8 +181,9 @@ async fn three_replicas_never_grant_more_than_there_is() {
         (0..3).map(|replica| Store::open(place.options(replica)).unwrap()).collect();
     let granted = Arc::new(AtomicU64::new(0));
     let tasks: Vec<_> = (0..64_u64)
-        .map(|client| {
-            let accounts = stores[client as usize % 3].accounts();
+        .zip(stores.iter().cycle())
+        .map(|(client, store)| {
+            let accounts = store.accounts();
             let granted = Arc::clone(&granted);
             tokio::spawn(async move {
                 for turn in 0..10 {
