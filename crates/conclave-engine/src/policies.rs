@@ -183,7 +183,7 @@ impl Policies {
     /// When the records cannot be reached.
     pub async fn tenants(&self, offset: u32) -> Result<Vec<Value>, TenantsError> {
         let page = self.list(RecordKind::Tenant, offset).await?;
-        Ok(page.into_iter().map(shown).collect())
+        Ok(page.iter().map(shown).collect())
     }
 
     /// A tenant, if it was entered.
@@ -192,7 +192,7 @@ impl Policies {
     /// When the records cannot be reached.
     pub async fn tenant(&self, tenant: &TenantId) -> Result<Option<Value>, TenantsError> {
         let found = self.records.get(key(RecordKind::Tenant, tenant, TENANT_ID)).await?;
-        Ok(found.map(shown))
+        Ok(found.as_ref().map(shown))
     }
 
     /// Enters a tenant with its users and projects, or changes one that is there.
@@ -227,7 +227,7 @@ impl Policies {
         let record = record(key, read, "active", now_ms, data);
         let change = RecordChange { record, entry: Some((Kind::TenantChange, entry)) };
         let made = self.records.put(vec![change]).await?;
-        Ok(made.into_iter().next().map(shown).unwrap_or_default())
+        Ok(made.first().map(shown).unwrap_or_default())
     }
 }
 
@@ -251,7 +251,7 @@ fn record(key: RecordKey, version: u64, state: &str, now_ms: u64, data: Value) -
     }
 }
 
-fn shown(record: Record) -> Value {
+fn shown(record: &Record) -> Value {
     json!({
         "object": "tenant",
         "id": record.key.tenant,

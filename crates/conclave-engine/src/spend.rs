@@ -330,6 +330,7 @@ impl Engine {
 }
 
 /// What was set aside.
+#[derive(Clone, Copy)]
 struct Paid {
     held: Option<[u8; 16]>,
     downgrade: bool,

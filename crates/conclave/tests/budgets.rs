@@ -11,7 +11,7 @@
 mod house;
 
 use conclave_testkit::{Behaviour, Cluster, MockModel};
-use house::{House, ask, chat_body, config_for};
+use house::{House, ask, chat_body, config_for, verify};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -20,9 +20,13 @@ use std::process::Command;
 /// at most 16 tokens sets aside about 25,000 for three attempts.
 const POLICY: &str = "[tenants.default.policy]\ndaily_budget_usd = 0.3\n";
 
+/// Answers so slowly that all who race are there before the first is settled.
 async fn mock() -> MockModel {
-    let kind = "Thank you for telling me. What was the hardest part of it?";
-    MockModel::start(move |_| Behaviour::Reply(kind.into())).await.unwrap()
+    let text = "Thank you for telling me. What was the hardest part of it?".to_owned();
+    let every = std::time::Duration::from_millis(200);
+    MockModel::start(move |_| Behaviour::Slow { text: text.clone(), bytes: 64, every })
+        .await
+        .unwrap()
 }
 
 fn config(base_url: &str, extra: &str) -> String {
@@ -48,8 +52,8 @@ async fn race(houses: &[&House], clients: usize) -> (usize, usize, u64) {
         match reply.status {
             200 => {
                 granted += 1;
-                let usd = reply.own("cost_usd").as_f64().unwrap();
-                cost += (usd * 1e6).round() as u64;
+                let dollars = reply.header("x-conclave-response-cost").unwrap();
+                cost += dollars.replace('.', "").parse::<u64>().unwrap();
             }
             429 => {
                 assert_eq!(reply.code(), "insufficient_quota");
@@ -222,5 +226,14 @@ async fn tenants_and_policies_are_set_by_http_and_by_the_command_line() {
     assert_eq!((code, why.contains("floor")), (Some(1), true), "{why}");
     let shown = run(&["tenants", "policy", "show", "acme"]);
     assert!(shown.1.contains("downgrade_at_percent"), "{}", shown.1);
+    let data = house.data.clone();
+    assert!(house.stop());
+    // Both changes are entries, and the policy is there after a start.
+    let (code, report) = verify(&data);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["kinds"]["policy.set"], 2, "{report}");
+    assert_eq!(report["kinds"]["tenant.change"], 1, "{report}");
+    let house = House::start(dir.path(), &config_for(&mock.base_url(), ""));
+    assert_eq!(house.get("/v1/tenants/default/policy").await.json()["version"], 2);
     assert!(house.stop());
 }

@@ -159,7 +159,8 @@ async fn counters_equal_what_was_granted_and_settled_after_many_operations(place
 async fn a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found(place: &Place) {
     let store = place.open();
     let accounts = store.accounts();
-    let late = HoldAsk { expires_ms: 1, ..ask(1, 60, vec![line(Scope::Tenant, "", 100)]) };
+    let late =
+        HoldAsk { expires_ms: NOW - 1_000, ..ask(1, 60, vec![line(Scope::Tenant, "", 100)]) };
     let id = late.id;
     accounts.hold(late).await.unwrap().unwrap();
     let store = Arc::new(store);
@@ -180,8 +181,9 @@ async fn three_replicas_never_grant_more_than_there_is() {
         (0..3).map(|replica| Store::open(place.options(replica)).unwrap()).collect();
     let granted = Arc::new(AtomicU64::new(0));
     let tasks: Vec<_> = (0..64_u64)
-        .map(|client| {
-            let accounts = stores[client as usize % 3].accounts();
+        .zip(stores.iter().cycle())
+        .map(|(client, store)| {
+            let accounts = store.accounts();
             let granted = Arc::clone(&granted);
             tokio::spawn(async move {
                 for turn in 0..10 {
