@@ -17,7 +17,7 @@ use conclave_core::{
     Action, AuditId, Ballot, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure,
     Limits, MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
-use conclave_detect::{Detector, Reading};
+use conclave_detect::{Course as Standing, Detector, Reading};
 use conclave_failpoint as failpoint;
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};
@@ -35,6 +35,8 @@ pub struct Reply {
     pub leaf_hash: Option<[u8; 32]>,
     /// To be told how much of the reply left.
     pub delivery: Delivery,
+    /// The review it waits in, where it waits for a person.
+    pub review_id: Option<String>,
 }
 
 /// Why a turn could not be decided at all.
@@ -76,7 +78,8 @@ impl Engine {
         failpoint::reach("turn.accepted");
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id).await?;
+        let mut examined = self.examine(&turn, id).await?;
+        self.guard_input(&turn, &mut examined).await;
         if let Some(stop) = examined.stop {
             let choice = self.stopped(&turn, &examined, stop);
             return self.conclude(&turn, examined, vec![choice], None, &offered, started).await;
@@ -86,6 +89,7 @@ impl Engine {
         let course = self.course(&turn, &examined, &*offered.model, &field, attempts_max, started);
         let wanted = (0..turn.choices.max(1)).map(|index| self.deliberate(&course, index));
         let choices = join_all(wanted).await;
+        let choices = self.guard_replies(&turn, &mut examined, choices).await;
         self.conclude(&turn, examined, choices, Some(field), &offered, started).await
     }
 
@@ -115,6 +119,7 @@ impl Engine {
         // Whoever cannot be named cannot be recorded either.
         let who = named.map_err(|error| AppendError::Unwritable(error.to_string()))?;
         let mut remembered = self.memory.recall(&who).await;
+        let before = remembered.course.as_ref().map(Standing::state).unwrap_or_default();
         let input = Input::of(turn, remembered.trend.messages);
         let at = (self.clock.now_ms(), id);
         let skipped = input.skipped;
@@ -132,7 +137,8 @@ impl Engine {
             None => Reading::empty(turn.context.mode),
         };
         let (instinct, settings) = (&*self.instinct, &*self.settings);
-        Ok(preflight::examine(instinct, settings, turn, (id, who), input, remembered))
+        let examined = preflight::examine(instinct, settings, turn, (id, who), input, remembered);
+        Ok(Examination { drift_before: before.as_str(), ..examined })
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
@@ -288,6 +294,10 @@ impl Engine {
             Stop::CrisisWithMeans => {
                 (Outcome::SafeCompletion, Situation::SafeCompletion, None, FinishReason::Stop)
             }
+            Stop::Held => (Outcome::Held, Situation::HoldNotice, None, FinishReason::ContentFilter),
+            Stop::NoElders => {
+                (Outcome::Blocked, Situation::NoElders, None, FinishReason::ContentFilter)
+            }
         };
         let text = self.message(turn, examined, situation, category);
         Choice {
@@ -300,7 +310,7 @@ impl Engine {
     }
 
     /// The system's own words; about self-harm they always carry local resources.
-    fn message(
+    pub(crate) fn message(
         &self,
         turn: &Turn,
         examined: &Examination,
@@ -334,6 +344,7 @@ impl Engine {
         offered: &OfferedModel,
         started: Instant,
     ) -> Result<Reply, DeliverError> {
+        let (hold, drift_before) = (examined.hold.clone(), examined.drift_before);
         let now_ms = self.clock.now_ms();
         let latency = started.elapsed();
         let latency_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
@@ -362,7 +373,9 @@ impl Engine {
         failpoint::reach("turn.decided");
         let (leaf_hash, delivery) = self.record(turn, &examined.who, &decision).await?;
         failpoint::reach("turn.recorded");
-        Ok(Reply { decision, leaf_hash, delivery })
+        let review_id = self.call_people(turn, &decision, examined.who.subject, hold).await;
+        self.tell_of_drift(turn, &decision, drift_before).await;
+        Ok(Reply { decision, leaf_hash, delivery, review_id })
     }
 }
 
@@ -419,7 +432,7 @@ async fn generate(
     }
 }
 
-fn own_words(text: String, finish: FinishReason) -> Delivered {
+pub(crate) fn own_words(text: String, finish: FinishReason) -> Delivered {
     Delivered { text, finish, ..Delivered::default() }
 }
 

@@ -1,5 +1,6 @@
 //! The use-cases' common ground: everything a turn needs, wired once.
 
+use crate::governed::Governed;
 use crate::memory::Memory;
 use crate::panel::Panel;
 use crate::ports::{
@@ -48,6 +49,8 @@ pub struct Engine {
     pub entropy: Arc<dyn Entropy>,
     /// What the operator set.
     pub settings: Arc<Settings>,
+    /// Who may what, as far as it is set up.
+    pub governed: Governed,
 }
 
 impl Engine {

@@ -5,6 +5,7 @@
 
 mod check;
 mod check_line;
+mod consents;
 mod correction;
 mod decision;
 mod deliver;
@@ -12,17 +13,22 @@ mod delivery;
 mod engine;
 mod explanation;
 mod governance;
+mod governed;
+mod holding;
 mod influence;
 mod memory;
 mod off_thread;
 mod panel;
+mod people;
 mod ports;
 mod preflight;
 mod proofs;
+mod protocols;
 mod pseudonym;
 mod record;
 mod records;
 mod records_in_memory;
+mod reviews;
 mod settings;
 mod stored;
 mod subject;
@@ -30,6 +36,7 @@ mod transcript;
 mod turn;
 mod verdicts;
 mod view;
+mod webhooks;
 
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
@@ -39,10 +46,13 @@ pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
 pub use explanation::{Explanation, SafetyVerification, explain};
-pub use governance::{GovernError, Governance, Purse, PurseError};
+pub use governance::{Announcement, EventKind, GovernError, Governance, Purse, PurseError};
+pub use governed::Governed;
+pub use holding::{HeldWords, Released};
 pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
+pub use people::{People, PeopleError, RecordedGovernance};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Entropy,
     ErasureReceipt, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert, LedgerState, Model,
@@ -50,15 +60,18 @@ pub use ports::{
     SubjectsError, Tally, Verifier, VerifierError, Whose,
 };
 pub use proofs::{Consistency, Proofs, ReceiptState};
+pub use protocols::{Caller, Elder};
 pub use pseudonym::{KeyedSubjects, pseudonym};
 pub use records::{
     RECORD_BYTES_MAX, RECORD_ID_BYTES_MAX, Record, RecordChange, RecordKey, RecordKind,
     RecordQuery, Records, RecordsError,
 };
 pub use records_in_memory::RecordsInMemory;
+pub use reviews::{Held, ReviewFilter, review_id_of};
 pub use settings::{AuditFailure, Settings};
 pub use stored::{StoredDecision, StoredError, replay};
 pub use subject::{ExportPage, export_page};
 pub use turn::Turn;
 pub use verdicts::Verdicts;
 pub use view::view;
+pub use webhooks::{Letter, Post, Webhook, webhook_signature};

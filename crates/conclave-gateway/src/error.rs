@@ -87,6 +87,11 @@ impl ApiError {
         )
     }
 
+    /// 409: somebody else was first, or it is decided already.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "invalid_request_error", "conflict", message)
+    }
+
     /// 413: the body is too large.
     pub fn too_large(limit_bytes: usize) -> Self {
         Self::new(

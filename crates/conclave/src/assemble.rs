@@ -4,10 +4,12 @@ use crate::config::{
     AuditFailure, Config, ModeName, OfferedModel, OnInjection, OnInputBlock, Provider,
     ProviderKind, ScrutinyName,
 };
+use crate::outbox::GuardedPost;
 use anyhow::{Context, anyhow};
 use conclave_core::{MicroUsd, Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Settings, Subjects, Verifier,
+    Archive, BuiltIn, Clock, Engine, Entropy, Governed, Ledger, Memory, Panel, People, Records,
+    Settings, Subjects, Verifier,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
@@ -36,6 +38,10 @@ pub struct Ground {
     pub entropy: Arc<dyn Entropy>,
     /// Keys the pseudonyms in the ledger.
     pub pseudonym_key: [u8; 32],
+    /// Keeps what people agree to, lay down and decide.
+    pub records: Arc<dyn Records>,
+    /// Knows it.
+    pub people: Arc<People>,
 }
 
 /// Builds the engine a configuration describes.
@@ -72,7 +78,13 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
         settings: Arc::new(settings),
+        governed: governed(config, ground),
     })
+}
+
+fn governed(config: &Config, ground: &Ground) -> Governed {
+    let post = Arc::new(GuardedPost { allow_private: config.webhooks.allow_private });
+    Governed::by(ground.people.clone(), ground.records.clone(), post)
 }
 
 /// The directives in force: the set compiled in, or the organisation's own; either way signed by the
@@ -166,6 +178,7 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
             AuditFailure::Hold => conclave_engine::AuditFailure::Hold,
             AuditFailure::DeliverAndAlert => conclave_engine::AuditFailure::DeliverAndAlert,
         },
+        staffed: config.reviews.staffed,
         block_injection: config.policy.on_injection == OnInjection::Block,
         policy: digest(config),
         ..Settings::standard(pseudonym_key)

@@ -3,8 +3,10 @@
 mod anchor;
 mod assemble;
 mod cli;
+mod cli_people;
 mod commands;
 mod config;
+mod outbox;
 mod output;
 mod system;
 
@@ -33,6 +35,10 @@ fn main() -> ExitCode {
         Command::Migrate(command) => commands::migrate::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
         Command::Subject(command) => commands::subject::run(command, cli.json),
+        Command::Reviews(command) => commands::people::reviews(command, cli.json),
+        Command::Consents(command) => commands::people::consents(command, cli.json),
+        Command::Protocols(command) => commands::people::protocols(command, cli.json),
+        Command::Webhooks(command) => commands::people::webhooks(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),
     };

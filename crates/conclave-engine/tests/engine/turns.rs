@@ -65,6 +65,7 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         clock: Arc::new(FixedClock),
         entropy: Arc::new(Counting::default()),
         settings: Arc::new(Settings::standard([9; 32])),
+        governed: conclave_engine::Governed::default(),
     };
     House { engine, ledger, model }
 }

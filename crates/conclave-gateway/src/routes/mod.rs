@@ -1,13 +1,18 @@
 //! Every route, in one table.
 
 mod chat;
+mod consents;
 mod decisions;
 mod health;
 mod ledger;
 mod models;
+mod people;
+mod protocols;
+mod reviews;
 mod subjects;
 mod users;
 mod verify;
+mod webhooks;
 
 pub use health::OPENAPI;
 
@@ -18,7 +23,7 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use futures_util::FutureExt;
 use http::{HeaderName, HeaderValue, Method};
 use std::panic::AssertUnwindSafe;
@@ -42,6 +47,27 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/ledger/proof/consistency"),
     ("get", "/v1/subjects/{id}"),
     ("delete", "/v1/subjects/{id}"),
+    ("post", "/v1/consents"),
+    ("get", "/v1/consents"),
+    ("get", "/v1/consents/{id}"),
+    ("delete", "/v1/consents/{id}"),
+    ("get", "/v1/protocols"),
+    ("get", "/v1/protocols/{community}"),
+    ("put", "/v1/protocols/{community}"),
+    ("put", "/v1/protocols/{community}/elders/{holder}"),
+    ("delete", "/v1/protocols/{community}/elders/{holder}"),
+    ("get", "/v1/reviews"),
+    ("get", "/v1/reviews/{id}"),
+    ("get", "/v1/reviews/{id}/result"),
+    ("post", "/v1/reviews/{id}/claim"),
+    ("post", "/v1/reviews/{id}/release"),
+    ("post", "/v1/reviews/{id}/decide"),
+    ("post", "/v1/webhooks"),
+    ("get", "/v1/webhooks"),
+    ("delete", "/v1/webhooks/{id}"),
+    ("post", "/v1/webhooks/{id}/secret"),
+    ("get", "/v1/webhooks/{id}/events"),
+    ("post", "/v1/webhooks/{id}/events/{event}/resend"),
     ("get", "/livez"),
     ("get", "/readyz"),
     ("get", "/health"),
@@ -67,6 +93,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/ledger/tile/entries/{*path}", get(ledger::entries))
         .route("/ledger/proof/consistency", get(ledger::consistency))
         .route("/v1/subjects/{id}", get(subjects::export).delete(subjects::erase))
+        .merge(people_routes())
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))
@@ -76,6 +103,30 @@ pub fn router(gateway: Gateway) -> Router {
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
         .layer(from_fn_with_state(gateway.clone(), observe))
         .with_state(gateway)
+}
+
+/// What people agree to, lay down and decide, and who is told of it.
+fn people_routes() -> Router<Gateway> {
+    Router::new()
+        .route("/v1/consents", post(consents::give).get(consents::list))
+        .route("/v1/consents/{id}", get(consents::one).delete(consents::withdraw))
+        .route("/v1/protocols", get(protocols::list))
+        .route("/v1/protocols/{community}", get(protocols::one).put(protocols::put))
+        .route(
+            "/v1/protocols/{community}/elders/{holder}",
+            put(protocols::name_elder).delete(protocols::remove_elder),
+        )
+        .route("/v1/reviews", get(reviews::list))
+        .route("/v1/reviews/{id}", get(reviews::one))
+        .route("/v1/reviews/{id}/result", get(reviews::result))
+        .route("/v1/reviews/{id}/claim", post(reviews::claim))
+        .route("/v1/reviews/{id}/release", post(reviews::release))
+        .route("/v1/reviews/{id}/decide", post(reviews::decide))
+        .route("/v1/webhooks", post(webhooks::create).get(webhooks::list))
+        .route("/v1/webhooks/{id}", axum::routing::delete(webhooks::remove))
+        .route("/v1/webhooks/{id}/secret", post(webhooks::secret))
+        .route("/v1/webhooks/{id}/events", get(webhooks::events))
+        .route("/v1/webhooks/{id}/events/{event}/resend", post(webhooks::resend))
 }
 
 /// Counts every request, names it, and records those refused before any decision.

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(crate) fn own_fields(reply: &Reply) -> Value {
     let decision = &*reply.decision;
     let categories: Vec<_> = decision.input.categories.keys().map(|c| c.as_str()).collect();
-    json!({
+    let mut fields = json!({
         "audit_id": decision.id.to_string(),
         "outcome": decision.outcome.as_str(),
         "action": decision.action.as_str(),
@@ -22,7 +22,11 @@ pub(crate) fn own_fields(reply: &Reply) -> Value {
         "receipt_url": format!("/v1/decisions/{}/receipt", decision.id),
         "leaf_hash": reply.leaf_hash.map(hex::encode),
         "cost_usd": decision.cost.dollars(),
-    })
+    });
+    if let Some(review) = &reply.review_id {
+        fields["review_id"] = review.as_str().into();
+    }
+    fields
 }
 
 /// Ten-thousandths as a number within 0..=1.

@@ -5,12 +5,13 @@ use crate::anchor::Anchors;
 use crate::assemble::{self, Ground};
 use crate::cli::ServeArgs;
 use crate::config::{self, Config};
+use crate::outbox::{GuardedPost, Outbox};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole, Memory};
+use conclave_engine::{Clock, Entropy, KeyRole, Memory, People, Records, RecordsInMemory};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
@@ -67,7 +68,17 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?);
     store.set_retention(assemble::retention(&config));
+    let records: Arc<dyn Records> = Arc::new(RecordsInMemory::default());
+    let people = People::new(
+        records.clone(),
+        store.subjects(),
+        clock.clone(),
+        entropy.clone(),
+        store.pseudonym_key(),
+    );
     let ground = Ground {
+        records,
+        people: Arc::new(people),
         ledger: store.ledger(),
         archive: store.archive(),
         memory: Arc::new(Memory::new(store.archive())),
@@ -87,6 +98,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let dashboard = dashboard(&config, &store, &ground, &gateway)?;
     announce(&config, address);
     let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
+    let outbox = tokio::spawn(outbox(&config, &ground)?.run());
     let chores = tokio::spawn(reload_and_flush(
         hangup,
         args.config.clone(),
@@ -101,6 +113,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         tracing::warn!("some turns did not finish in time");
     }
     chores.abort();
+    outbox.abort();
     gateway.flush_refusals();
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
     if let Some(anchoring) = anchoring {
@@ -108,6 +121,16 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Tells webhooks what happens, and lets time go by for what waits.
+fn outbox(config: &Config, ground: &Ground) -> anyhow::Result<Outbox> {
+    Ok(Outbox {
+        people: ground.people.clone(),
+        post: Arc::new(GuardedPost { allow_private: config.webhooks.allow_private }),
+        ledger: ground.ledger.clone(),
+        house: TenantId::new("default")?,
+    })
 }
 
 async fn listen(config: &Config) -> anyhow::Result<TcpListener> {

@@ -194,11 +194,12 @@ fn warnings(config: &Config, found: &mut Findings) {
         let message = "replies leave unrecorded while no disk takes entries";
         found.warn("policy.audit_failure", message);
     }
-    found.warn(
-        "alerts",
-        "no reviewers or alerts are configured: nobody is told of escalations, and no message says \
-         that a person will look",
-    );
+    if !config.reviews.staffed {
+        found.warn(
+            "reviews.staffed",
+            "nobody looks at escalated replies, and no message says that a person will look",
+        );
+    }
     for (at, model) in config.models.iter().enumerate() {
         if model.input_usd_per_million == 0.0 && model.output_usd_per_million == 0.0 {
             found.warn(format!("models[{at}]"), "has no price: its cost is counted as nothing");
