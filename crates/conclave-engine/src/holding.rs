@@ -9,6 +9,7 @@ use crate::deliver::own_words;
 use crate::engine::Engine;
 use crate::governance::{Announcement, EventKind, Governance};
 use crate::people::PeopleError;
+use crate::ports::Archive;
 use crate::preflight::{Examination, Stop, is_crisis};
 use crate::stored::StoredDecision;
 use crate::turn::Turn;
@@ -256,13 +257,25 @@ impl Engine {
         tenant: &TenantId,
         audit: AuditId,
     ) -> Result<Option<HeldWords>, PeopleError> {
-        let trouble = |why: String| PeopleError::Unavailable(why);
-        let entries = self.archive.find(tenant_number(tenant.as_str()), audit).await;
-        let entries = entries.map_err(|error| trouble(error.to_string()))?;
-        let stored = StoredDecision::from_entries(entries);
-        let stored = stored.map_err(|error| trouble(error.to_string()))?;
-        Ok(stored.filter(|stored| !stored.is_erased()).map(|stored| HeldWords::of(&stored)))
+        held_words(&*self.archive, tenant, audit).await
     }
+}
+
+/// The words of a held decision; `None` when they are gone.
+///
+/// # Errors
+/// When the archive does not answer.
+pub async fn held_words(
+    archive: &dyn Archive,
+    tenant: &TenantId,
+    audit: AuditId,
+) -> Result<Option<HeldWords>, PeopleError> {
+    let trouble = |why: String| PeopleError::Unavailable(why);
+    let entries = archive.find(tenant_number(tenant.as_str()), audit).await;
+    let entries = entries.map_err(|error| trouble(error.to_string()))?;
+    let stored = StoredDecision::from_entries(entries);
+    let stored = stored.map_err(|error| trouble(error.to_string()))?;
+    Ok(stored.filter(|stored| !stored.is_erased()).map(|stored| HeldWords::of(&stored)))
 }
 
 /// What was said, and what would have been answered.

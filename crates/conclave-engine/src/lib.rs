@@ -48,7 +48,7 @@ pub use engine::Engine;
 pub use explanation::{Explanation, SafetyVerification, explain};
 pub use governance::{Announcement, EventKind, GovernError, Governance, Purse, PurseError};
 pub use governed::Governed;
-pub use holding::{HeldWords, Released};
+pub use holding::{HeldWords, Released, held_words};
 pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect")]
 
 mod fakes;
+mod holding;
 mod panel;
+mod people;
 mod time;
 mod turns;
 mod verdicts;

@@ -242,6 +242,7 @@ fn dashboard(
         on_transcript_read: Arc::new(move |account, id| {
             gateway.engine().note_transcript_read(&account.tenant, &account.name, id);
         }),
+        people: Some(ground.people.clone()),
         https: config.server.https,
     }))
 }
