@@ -359,7 +359,7 @@ impl Engine {
             model: turn.model.clone(),
             scrutiny: examined.scrutiny,
             bars: self.settings.bars(examined.scrutiny),
-            guards: vec!["interpretation", "panel"],
+            guards: self.guards(),
             model_time: choices.iter().map(|choice| choice.model_time).max().unwrap_or_default(),
             remembered: examined.remembered,
             input: examined.input,

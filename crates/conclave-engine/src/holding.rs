@@ -65,6 +65,12 @@ pub enum Released {
 }
 
 impl Engine {
+    /// The names of the guards a turn passes.
+    pub(crate) fn guards(&self) -> Vec<&'static str> {
+        let culture = self.governed.governance.as_ref().map(|_| "culture");
+        culture.into_iter().chain(["interpretation", "panel"]).collect()
+    }
+
     /// Looks at what the person and their tools say; sets a stop where it must wait.
     pub(crate) async fn guard_input(&self, turn: &Turn, examined: &mut Examination) {
         if examined.stop.is_some() {

@@ -23,6 +23,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
+/// Longer texts are looked at on another thread, so that nobody else waits.
+const LOOK_BYTES_MAX: usize = 64 << 10;
+
 /// Why something about people was not done.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeopleError {
@@ -184,7 +187,13 @@ impl Governance for People {
     ) -> BoxFuture<'a, Result<CulturalFinding, GovernError>> {
         async move {
             let protocols = self.protocols_in_force(tenant).await?;
-            Ok(conclave_govern::look(&protocols, &ask))
+            let bytes: usize = ask.texts.iter().map(String::len).sum();
+            if bytes <= LOOK_BYTES_MAX {
+                return Ok(conclave_govern::look(&protocols, &ask));
+            }
+            let looking = move || conclave_govern::look(&protocols, &ask);
+            let looked = tokio::task::spawn_blocking(looking).await;
+            looked.map_err(|error| GovernError(format!("looking at a long text failed: {error}")))
         }
         .boxed()
     }

@@ -1,3 +1,5 @@
+//! When consent covers an ask.
+
 use super::*;
 use proptest::prelude::*;
 

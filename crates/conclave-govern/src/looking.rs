@@ -153,8 +153,9 @@ pub fn look(protocols: &Protocols, ask: &CulturalAsk) -> CulturalFinding {
     for label in &ask.labels {
         weigh_label(label, owner.as_deref(), protocols, ask, &mut findings);
     }
+    let named: Vec<_> = ask.texts.iter().map(|text| protocols.named_in(text)).collect();
     for (at, protocol) in protocols.all.iter().enumerate() {
-        let told = weigh_terms(protocols, at, ask, &mut findings);
+        let told = weigh_terms(protocols, at, (ask, &named), &mut findings);
         if told || is_of(protocol, ask) {
             weigh_protocol(protocol, protocols, ask, &mut findings);
         }
@@ -184,17 +185,17 @@ fn unknown_affiliations(protocols: &Protocols, ask: &CulturalAsk, findings: &mut
     }
 }
 
-/// Weighs the terms of one protocol; says whether any of them is told.
+/// Weighs the terms of one protocol, as they are named in each text; says whether any of them is told.
 fn weigh_terms(
     protocols: &Protocols,
     at: usize,
-    ask: &CulturalAsk,
+    (ask, named): (&CulturalAsk, &[BTreeSet<(usize, usize)>]),
     findings: &mut Findings,
 ) -> bool {
     let protocol = &protocols.all[at];
     let mut told_any = false;
-    for text in &ask.texts {
-        for found in protocols.named_in(text).into_iter().filter(|(p, _)| *p == at) {
+    for (text, named) in ask.texts.iter().zip(named) {
+        for found in named.iter().copied().filter(|(p, _)| *p == at) {
             let term: &Term = &protocol.terms[found.1];
             let names = |sentence: &str| protocols.named_in(sentence).contains(&found);
             let told = term.mention == Mention::Hold || !is_mention(text, names);

@@ -1,3 +1,5 @@
+//! What is found in texts, and what it weighs.
+
 use super::*;
 use crate::season::{Season, SeasonKind};
 use proptest::prelude::*;

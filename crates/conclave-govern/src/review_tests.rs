@@ -1,3 +1,5 @@
+//! Who decides what waits, and that no sequence of acts breaks the rules.
+
 use super::*;
 use conclave_core::TenantId;
 use proptest::prelude::*;

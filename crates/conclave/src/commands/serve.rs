@@ -68,25 +68,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?);
     store.set_retention(assemble::retention(&config));
-    let records: Arc<dyn Records> = Arc::new(RecordsInMemory::default());
-    let people = People::new(
-        records.clone(),
-        store.subjects(),
-        clock.clone(),
-        entropy.clone(),
-        store.pseudonym_key(),
-    );
-    let ground = Ground {
-        records,
-        people: Arc::new(people),
-        ledger: store.ledger(),
-        archive: store.archive(),
-        memory: Arc::new(Memory::new(store.archive())),
-        subjects: store.subjects(),
-        clock,
-        entropy,
-        pseudonym_key: store.pseudonym_key(),
-    };
+    let ground = ground(&store, clock, entropy);
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
     let (manners, keys) = (assemble::manners(&config), store.keys());
@@ -121,6 +103,25 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What outlives a reload.
+fn ground(store: &Store, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Ground {
+    let records: Arc<dyn Records> = Arc::new(RecordsInMemory::default());
+    let (subjects, key) = (store.subjects(), store.pseudonym_key());
+    let people =
+        People::new(records.clone(), subjects.clone(), clock.clone(), entropy.clone(), key);
+    Ground {
+        ledger: store.ledger(),
+        archive: store.archive(),
+        memory: Arc::new(Memory::new(store.archive())),
+        subjects,
+        clock,
+        entropy,
+        pseudonym_key: key,
+        records,
+        people: Arc::new(people),
+    }
 }
 
 /// Tells webhooks what happens, and lets time go by for what waits.
