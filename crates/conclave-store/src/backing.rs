@@ -12,10 +12,11 @@ use crate::keys::{BookRing, KeyBook, NoteTable, Outbox, Pepper, SqliteBooks, Sql
 use crate::options::StoreOptions;
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::{
-    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgSnapshots,
-    PgSource, PgVault, PgWords, Session, WaitingKeys, has_change, is_bound,
+    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgRecords,
+    PgSnapshots, PgSource, PgVault, PgWords, Session, WaitingKeys, has_change, is_bound,
 };
 use crate::publish::KeyFile;
+use crate::records::{RecordTables, SqliteRecords};
 use crate::replica::Identity;
 use crate::snapshot::Snapshots;
 use crate::spool::{Intake, Progress};
@@ -59,6 +60,7 @@ pub(crate) struct Backing {
     /// People as they were when the database was last reached, if it cannot be now.
     pub(crate) people_known: Option<Vec<PersonRecord>>,
     pub(crate) outbox: Outbox,
+    pub(crate) records: Box<dyn RecordTables>,
     pub(crate) changes: ChangeLookup,
     pub(crate) heart: Option<Heart>,
     pub(crate) snapshots: Arc<dyn Snapshots>,
@@ -121,6 +123,7 @@ impl Backing {
             book: KeyBook::over(Box::new(SqliteBooks::open(dir)?), pepper),
             people: PeopleBook::over(Box::new(SqliteBooks::open(dir)?)),
             people_known: None,
+            records: Box::new(SqliteRecords::open(dir)?),
             outbox: Outbox::over(Box::new(SqliteNotes::open(dir)?) as Box<dyn NoteTable>),
             changes: Box::new(move |id| {
                 sqlite_has_change(&changes, id).map_err(|error| error.to_string())
@@ -220,6 +223,7 @@ impl Backing {
             book: KeyBook::over(Box::new(PgBooks::later(connector.clone())), pepper),
             people: PeopleBook::over(Box::new(PgBooks::later(connector.clone()))),
             people_known: Some(people_known),
+            records: Box::new(PgRecords::later(connector.clone())),
             outbox: Outbox::over(Box::new(PgNotes::new(connector.clone(), identity.replica))),
             changes: Box::new(move |id| {
                 let mut session = changes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -29,6 +29,7 @@ mod proofs;
 mod publish;
 mod reader;
 mod rebuild;
+mod records;
 mod replica;
 mod scrub;
 mod snapshot;

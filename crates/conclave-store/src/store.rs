@@ -17,6 +17,7 @@ use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::Heart;
 use crate::proofs::Shown;
 use crate::publish::{Desk, DeskParts, Handover, KeyFile};
+use crate::records::RecordBook;
 use crate::replica::Identity;
 use crate::scrub::Scrub;
 use crate::snapshot::{Snapshots, ask};
@@ -24,7 +25,7 @@ use crate::spool::{
     Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
 use crate::vault::{RootKey, Vault};
-use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs, Subjects};
+use conclave_engine::{Archive, Entropy, KeyRing, Ledger, Proofs, Records, Subjects};
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -57,6 +58,7 @@ pub struct Store {
     book: Arc<KeyBook>,
     people: Arc<PeopleBook>,
     people_known: Option<Vec<PersonRecord>>,
+    records: RecordBook,
     stamps: Arc<Stamps>,
     notes: Arc<Notes>,
     forgetter: Arc<Forgetter>,
@@ -257,6 +259,12 @@ impl Store {
         }
     }
 
+    /// The governed records.
+    #[must_use]
+    pub fn records(&self) -> Arc<dyn Records> {
+        Arc::new(self.records.clone())
+    }
+
     /// Who this installation is in the log.
     #[must_use]
     pub const fn identity(&self) -> Identity {
@@ -405,6 +413,8 @@ impl Store {
             changes: backing.changes,
             patience: reading.1,
         });
+        let entropy = Arc::clone(&options.entropy);
+        let records = RecordBook::over(backing.records, Arc::clone(&ledger.vault), entropy);
         let running = Running {
             writer: Some(core.writer),
             drainer: Some(core.drainer),
@@ -422,6 +432,7 @@ impl Store {
             book: Arc::new(backing.book),
             people: Arc::new(backing.people),
             people_known: backing.people_known,
+            records,
             stamps: core.stamps,
             notes,
             forgetter: core.forgetter,

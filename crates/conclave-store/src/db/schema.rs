@@ -168,4 +168,31 @@ CREATE TABLE person (
     created_ms INTEGER NOT NULL
 ) STRICT;
 ",
+    // Governed records, and what the designs call by name for people who look into the database.
+    "
+CREATE TABLE record (
+    kind TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    rank INTEGER NOT NULL,
+    due_ms INTEGER,
+    changed_ms INTEGER NOT NULL,
+    subject BLOB,
+    data BLOB NOT NULL,
+    PRIMARY KEY (kind, tenant, id)
+) STRICT;
+CREATE INDEX record_by_state ON record (kind, state, rank DESC, due_ms);
+CREATE INDEX record_by_owner ON record (kind, owner);
+CREATE VIEW tenant_ai_policies AS
+    SELECT tenant AS tenant_id, version, changed_ms, CAST(data AS TEXT) AS policy
+    FROM record WHERE kind = 'policy' AND subject IS NULL;
+CREATE VIEW elder_review_queue AS
+    SELECT id, tenant AS tenant_id, state AS status, owner AS community, rank AS priority_rank,
+           due_ms AS due_at_ms, changed_ms,
+           CASE WHEN subject IS NULL THEN CAST(data AS TEXT) END AS review
+    FROM record WHERE kind = 'review';
+",
 ];

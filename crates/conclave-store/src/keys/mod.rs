@@ -15,4 +15,4 @@ pub use text::{KeyText, Pepper};
 pub(crate) use book::{BookTables, KeyRow, Note, open_tables};
 pub(crate) use outbox::{NoteTable, Outbox, OutboxSink, SqliteNotes, Waiting};
 pub(crate) use ring::{BookRing, KeySource, Listed};
-pub(crate) use sqlite::SqliteBooks;
+pub(crate) use sqlite::{SqliteBooks, leave_note};

@@ -210,7 +210,8 @@ fn insert_person(tx: &Transaction<'_>, person: &PersonRecord) -> rusqlite::Resul
 }
 
 /// Leaves the note that becomes an entry.
-fn leave_note(tx: &Transaction<'_>, note: &Note) -> rusqlite::Result<()> {
+/// Leaves the note that becomes an entry.
+pub(crate) fn leave_note(tx: &Transaction<'_>, note: &Note) -> rusqlite::Result<()> {
     let sql = "INSERT INTO outbox_entry (id, kind, tenant, public, created_ms)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let values = params![

@@ -8,6 +8,7 @@ use super::batch::{Batch, Derivation};
 use super::books::{insert_key, insert_person, leave_note};
 use super::link::{Conn, Connector, LinkError, Param};
 use super::log::{read_head, write_derived, write_entries, write_head};
+use super::records::insert_record;
 use super::snapshot::PgSnapshot;
 use super::url::DatabaseUrl;
 use super::vault::insert as insert_subject;
@@ -19,6 +20,7 @@ use crate::forget::Retention;
 use crate::keys::{BookTables, NoteTable, Pepper, SqliteBooks, SqliteNotes};
 use crate::lock::DirLock;
 use crate::publish::{KeyFile, Published};
+use crate::records::SqliteRecords;
 use crate::replica::Identity;
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::vault::{KeyTables, SqliteKeys};
@@ -46,7 +48,7 @@ pub struct Moved {
     pub was_there: bool,
 }
 
-/// Copies the log, its bodies, checkpoints, keys and people, and binds the directory to the database.
+/// Copies the log, its bodies, checkpoints, keys, people and records, and binds the directory to the database.
 /// The gateway must not run; what waits in its spool goes to the new database at its next start.
 ///
 /// # Errors
@@ -157,7 +159,7 @@ fn copy_books(conn: &Conn, dir: &Path) -> Result<(), StoreError> {
     for note in SqliteNotes::open(dir)?.waiting(u32::MAX)? {
         leave_note(conn, &note.into_note()).map_err(named)?;
     }
-    Ok(())
+    SqliteRecords::open(dir)?.each(&mut |record| insert_record(conn, record).map_err(named))
 }
 
 /// Copies the keys of people, wrapped as they are: the root key stays what it was.

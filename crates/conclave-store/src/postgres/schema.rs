@@ -19,7 +19,8 @@ const MIGRATION_LOCK: i64 = 0x636f_6e63_6c61_7665;
 const STEP_PATIENCE: Duration = Duration::from_secs(300);
 
 /// The tables, step by step.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001.sql"), include_str!("migrations/0004.sql")];
 
 /// Brings a database up to date; also checks that it keeps what it commits.
 ///

@@ -31,7 +31,11 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use wrap::keyed;
+use wrap::{keyed, unwrap, wrap};
+use zeroize::Zeroizing;
+
+/// What keys of people seal besides words.
+const RECORD: &[u8] = b"conclave.record.v1";
 
 /// How many keys are held in memory; beyond that, all are let go and read again when needed.
 const HELD_MAX: usize = 100_000;
@@ -236,6 +240,29 @@ impl Vault {
             return Ok(Some(key));
         }
         self.book().find(id)
+    }
+
+    /// Seals what a record of a person says; `None` when they were forgotten. May block.
+    pub(crate) fn seal_record(
+        &self,
+        subject: KeyId,
+        purpose: &[u8],
+        text: &[u8],
+        entropy: &dyn Entropy,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let key = self.find(subject)?;
+        Ok(key.map(|key| wrap(&key.derived(RECORD), purpose, text, entropy)))
+    }
+
+    /// What a record of a person says; `None` when they were forgotten. May block.
+    pub(crate) fn open_record(
+        &self,
+        subject: KeyId,
+        purpose: &[u8],
+        sealed: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+        let key = self.find(subject)?;
+        Ok(key.and_then(|key| unwrap(&key.derived(RECORD), purpose, sealed)))
     }
 
     /// Hands over what waited for a database that was away, and lets go of whom others forgot.

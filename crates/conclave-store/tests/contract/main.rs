@@ -11,3 +11,4 @@ mod faults;
 mod forgetting;
 mod place;
 mod promises;
+mod records;
