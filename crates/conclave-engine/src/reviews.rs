@@ -327,12 +327,12 @@ impl People {
         let (mut offset, mut changed) = (0, 0);
         loop {
             let page = self.list(open_reviews(None, offset, PAGE)).await?;
-            let whole = page.len() == PAGE as usize;
+            // A page may be shorter than it could be: what was erased is not shown.
+            if page.is_empty() {
+                return Ok(changed);
+            }
             for record in page {
                 changed += usize::from(self.pass_one(record).await?);
-            }
-            if !whole {
-                return Ok(changed);
             }
             offset = offset.saturating_add(PAGE);
         }

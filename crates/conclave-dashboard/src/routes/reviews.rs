@@ -282,7 +282,7 @@ async fn act(
     let done = match act {
         Act::Claim => people.claim_review(&caller, id).await,
         Act::Release => people.release_review(&caller, id, token).await,
-        Act::Decide => match said(sent) {
+        Act::Decide => match said(&sent) {
             Some(said) => people.decide_review(&caller, id, token, &said).await,
             None => {
                 let why = "Choose what you decide.".to_owned();
@@ -301,7 +301,7 @@ async fn act(
 }
 
 /// What was decided; browsers send line ends as two characters.
-fn said(sent: Sent) -> Option<Said> {
+fn said(sent: &Sent) -> Option<Said> {
     let text = sent.text.replace("\r\n", "\n");
     let ruling = match sent.ruling.as_str() {
         "approve" => Ruling::Approve,

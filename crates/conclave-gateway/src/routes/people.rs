@@ -49,30 +49,32 @@ pub(super) async fn take<T: DeserializeOwned>(
 
 /// The one place where trouble with people becomes an answer.
 pub(super) fn trouble(error: PeopleError) -> ApiError {
-    let sentence = |error: &PeopleError| {
-        let text = error.to_string();
-        let mut chars = text.chars();
-        let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-        let end = if text.ends_with('.') { "" } else { "." };
-        format!("{first}{}{end}", chars.as_str())
-    };
-    match &error {
-        PeopleError::NotFound(what) => ApiError::not_found(*what),
-        PeopleError::Forbidden(why) => ApiError::forbidden(*why),
+    let said = sentence(&error.to_string());
+    match error {
+        PeopleError::NotFound(what) => ApiError::not_found(what),
+        PeopleError::Forbidden(why) => ApiError::forbidden(why),
         PeopleError::Refused(Refusal::Unfit(unfit)) | PeopleError::Unfit(unfit) => {
-            ApiError::invalid(unfit.place.clone(), unfit.to_string())
+            ApiError::invalid(unfit.place, said)
         }
         PeopleError::Refused(
             Refusal::NotAnElder | Refusal::NotAReviewer | Refusal::OwnWork | Refusal::SamePerson,
-        ) => ApiError::forbidden(sentence(&error)),
+        ) => ApiError::forbidden(said),
         PeopleError::Refused(_) | PeopleError::Full(_) | PeopleError::Conflict => {
-            ApiError::conflict(sentence(&error))
+            ApiError::conflict(said)
         }
         PeopleError::Unavailable(why) => {
             tracing::error!(%why, "the records do not answer");
             ApiError::archive_unavailable()
         }
     }
+}
+
+/// A whole sentence, with a capital and an end.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let end = if text.ends_with('.') { "" } else { "." };
+    format!("{first}{}{end}", chars.as_str())
 }
 
 /// The values of a query whose names are known; anything else is an error, because leaving it out would

@@ -11,7 +11,7 @@ use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole, Memory, People, Records, RecordsInMemory};
+use conclave_engine::{Clock, Entropy, KeyRole, Memory, People};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
@@ -107,7 +107,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
 
 /// What outlives a reload.
 fn ground(store: &Store, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Ground {
-    let records: Arc<dyn Records> = Arc::new(RecordsInMemory::default());
+    let records = store.records();
     let (subjects, key) = (store.subjects(), store.pseudonym_key());
     let people =
         People::new(records.clone(), subjects.clone(), clock.clone(), entropy.clone(), key);
