@@ -197,7 +197,8 @@ fn warnings(config: &Config, found: &mut Findings) {
     if !config.reviews.staffed {
         found.warn(
             "reviews.staffed",
-            "nobody looks at escalated replies, and no message says that a person will look",
+            "no reviewers are configured: nobody looks at escalated replies, and no message says that \
+             a person will look",
         );
     }
     for (at, model) in config.models.iter().enumerate() {
