@@ -160,6 +160,7 @@ describe("every page, light and dark, narrow and wide", () => {
         const pages = [
           ["overview", "/"],
           ["decisions", "/decisions"],
+          ["reviews", "/reviews"],
           ["decisions-filtered", "/decisions?outcome=delivered&action=regenerate"],
           ["decisions-crisis", "/decisions?crisis=1"],
           ["decision-hostile", hostile],
@@ -195,6 +196,51 @@ describe("every page, light and dark, narrow and wide", () => {
     await picture(page, what);
     await axe(page, what);
   }
+});
+
+test("what is held is claimed, read as text, and decided", { timeout: 120_000 }, async (context) => {
+  if (!process.env.CONCLAVE_KEY) return context.skip("needs CONCLAVE_KEY");
+  const answer = await fetch(`${base}/v1/chat/completions`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${process.env.CONCLAVE_KEY}`,
+      "content-type": "application/json",
+      "x-conclave-labels": "tk_cs",
+    },
+    body: JSON.stringify({ model: "builtin", messages: [{ role: "user", content: HOSTILE }] }),
+  });
+  const { conclave } = await answer.json();
+  assert.equal(conclave.outcome, "held");
+  for (const viewport of SIZES) {
+    const page = await open({ viewport });
+    await page.goto(`${base}/reviews`);
+    await axe(page, `reviews ${viewport.width}`);
+    await page.locator(`a[href='/reviews/${conclave.review_id}']`).click();
+    await axe(page, `review ${viewport.width}`);
+    assert.ok(!(await page.locator("main").innerText()).includes("owned"), "not claimed yet");
+    await page.getByRole("button", { name: "Claim" }).click();
+    await page.getByRole("heading", { name: "What is held" }).waitFor();
+    assert.ok((await page.locator("main").innerText()).includes("<script>alert('owned')</script>"));
+    assert.equal(await page.locator("main script, main img").count(), 0);
+    const [wide, seen] = await page.evaluate(() =>
+      [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+    assert.ok(wide <= seen, `the review scrolls sideways: ${wide} > ${seen}`);
+    await axe(page, `claimed review ${viewport.width}`);
+    await picture(page, `review-${viewport.width}`);
+    await page.getByRole("button", { name: "Give it back" }).click();
+    await page.getByRole("button", { name: "Claim" }).waitFor();
+    await calm(page);
+    await page.context().close();
+  }
+  const page = await open();
+  await page.goto(`${base}/reviews/${conclave.review_id}`);
+  await page.getByRole("button", { name: "Claim" }).click();
+  await page.getByLabel("Ruling").selectOption("reject");
+  await page.getByRole("button", { name: "Decide" }).click();
+  await page.getByRole("heading", { name: "Rulings so far" }).waitFor();
+  assert.ok((await page.locator("main").innerText()).includes("Rejected"));
+  await calm(page);
+  await page.context().close();
 });
 
 test("a hostile transcript stays text", async () => {

@@ -140,6 +140,10 @@ pub struct TurnContext {
     pub sensitivity: Sensitivity,
     /// Communities the content belongs to.
     pub affiliations: Vec<String>,
+    /// Labels that stand on the content, such as `tk_ss`.
+    pub labels: Vec<String>,
+    /// Who would read it, as protocols name audiences.
+    pub audience: Option<String>,
     /// Whether the person is known to be a minor.
     pub minor: bool,
 }

@@ -97,6 +97,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         on_transcript_read: Arc::new(|account, id| {
             let _ = writeln!(std::io::stderr(), "{} reads the words of {id}", account.name);
         }),
+        people: None,
         https: false,
     });
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;

@@ -32,6 +32,12 @@ impl Account {
         matches!(self.role, KeyRole::Owner | KeyRole::Admin | KeyRole::Auditor)
     }
 
+    /// Whether the queue of reviews is for this role.
+    #[must_use]
+    pub const fn may_review(&self) -> bool {
+        !matches!(self.role, KeyRole::App)
+    }
+
     /// Whether this role may read what people and models said.
     #[must_use]
     pub const fn may_read_words(&self) -> bool {

@@ -5,7 +5,7 @@ use crate::lockout::Lockouts;
 use crate::same_site::FormKey;
 use crate::session::Sessions;
 use conclave_core::AuditId;
-use conclave_engine::{Archive, Clock, Entropy};
+use conclave_engine::{Archive, Clock, Entropy, People};
 use std::sync::Arc;
 
 /// Told whenever the words of a decision are shown to somebody.
@@ -24,6 +24,8 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// Told whenever the words of a decision are shown to somebody.
     pub on_transcript_read: TranscriptHook,
+    /// What waits for people; absent where it is not set up.
+    pub people: Option<Arc<People>>,
     /// Whether browsers reach it over https: cookies are then bound to that.
     pub https: bool,
 }

@@ -18,6 +18,10 @@ pub(crate) enum Here {
     Decisions,
     /// One decision.
     Decision,
+    /// The queue.
+    Reviews,
+    /// One review.
+    Review,
     /// None of them.
     Elsewhere,
 }
@@ -70,6 +74,15 @@ impl Frame {
             _ => None,
         }
     }
+
+    /// What `aria-current` says of the link to the reviews.
+    pub(crate) const fn reviews_link(&self) -> Option<&'static str> {
+        match self.here {
+            Here::Reviews => Some("page"),
+            Here::Review => Some("true"),
+            _ => None,
+        }
+    }
 }
 
 const fn role(role: KeyRole) -> &'static str {
@@ -108,6 +121,8 @@ struct Problem {
 pub(crate) enum Trouble {
     /// There is no such decision.
     NoDecision,
+    /// There is no such review, or none for this visitor.
+    NoReview,
     /// The address asks for something there is not.
     BadQuery,
     /// The archive does not answer.
@@ -126,6 +141,12 @@ impl Trouble {
                 "Not found",
                 "There is no decision with this id.",
                 "It may belong to another tenant, or the address was cut short on the way.",
+            ),
+            Self::NoReview => (
+                StatusCode::NOT_FOUND,
+                "Not found",
+                "There is no such review, or it is not yours to see.",
+                "What belongs to a community is for its elders alone.",
             ),
             Self::BadQuery => (
                 StatusCode::BAD_REQUEST,

@@ -34,10 +34,29 @@ impl FromRequestParts<Dashboard> for Visitor {
         parts: &mut Parts,
         dashboard: &Dashboard,
     ) -> Result<Self, Self::Rejection> {
+        let Guest(visitor) = Guest::from_request_parts(parts, dashboard).await?;
+        if visitor.account.may_look() {
+            return Ok(visitor);
+        }
+        // Whoever only decides reviews has nothing to look for elsewhere.
+        Err(Redirect::to("/reviews").into_response())
+    }
+}
+
+/// Somebody who is signed in, also if only to decide reviews.
+pub(crate) struct Guest(pub(crate) Visitor);
+
+impl FromRequestParts<Dashboard> for Guest {
+    type Rejection = Response;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        dashboard: &Dashboard,
+    ) -> Result<Self, Self::Rejection> {
         let session = Cookie::Session.read(&parts.headers, dashboard.https());
         let entered = session.and_then(|id| {
             let account = dashboard.sessions().enter(id, dashboard.now_ms())?;
-            Some(Self { account, session: id.to_owned() })
+            Some(Self(Visitor { account, session: id.to_owned() }))
         });
         entered.ok_or_else(|| to_sign_in(parts))
     }
@@ -58,7 +77,9 @@ pub(crate) fn way_back(wanted: &str) -> &str {
     let plain = |c: u8| c.is_ascii_alphanumeric() || b"/?=&_-".contains(&c);
     let ours = wanted == "/decisions"
         || wanted.starts_with("/decisions/")
-        || wanted.starts_with("/decisions?");
+        || wanted.starts_with("/decisions?")
+        || wanted == "/reviews"
+        || wanted.starts_with("/reviews/");
     if ours && wanted.len() <= 300 && wanted.bytes().all(plain) { wanted } else { "/" }
 }
 
@@ -72,6 +93,8 @@ mod tests {
             ("/decisions", "/decisions"),
             ("/decisions?outcome=blocked&crisis=1", "/decisions?outcome=blocked&crisis=1"),
             ("/decisions/0190-ab", "/decisions/0190-ab"),
+            ("/reviews/rev_0190ab", "/reviews/rev_0190ab"),
+            ("/reviewsx", "/"),
             ("/decisionsx", "/"),
             ("//evil.example", "/"),
             ("https://evil.example", "/"),

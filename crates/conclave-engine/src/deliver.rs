@@ -20,7 +20,7 @@ use conclave_core::{
     Action, AuditId, Ballot, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure,
     Limits, MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
-use conclave_detect::{Detector, Reading};
+use conclave_detect::{Course as Standing, Detector, Reading};
 use conclave_failpoint as failpoint;
 use conclave_govern::TenantPolicy;
 use conclave_verifiers::Case;
@@ -40,6 +40,8 @@ pub struct Reply {
     pub leaf_hash: Option<[u8; 32]>,
     /// To be told how much of the reply left.
     pub delivery: Delivery,
+    /// The review it waits in, where it waits for a person.
+    pub review_id: Option<String>,
 }
 
 /// Why a turn could not be decided at all.
@@ -110,7 +112,8 @@ impl Engine {
         failpoint::reach("turn.accepted");
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id, &in_force.policy).await?;
+        let mut examined = self.examine(&turn, id, &in_force.policy).await?;
+        self.guard_input(&turn, &mut examined).await;
         let crisis = is_crisis(examined.input.crisis);
         let (spending, stop) = match examined.stop {
             Some(stop) => (Spending::unlimited(offered), Some(stop)),
@@ -129,13 +132,15 @@ impl Engine {
         let field = self.sense(&turn, &examined);
         let (model, attempts_max) = (&*spending.offered.model, self.settings.attempts_max);
         let course = self.course(&turn, &examined, model, &field, attempts_max, started);
-        let choices = match released.filter(|_| self.may_release(&turn, &examined)) {
+        let released = released.filter(|_| self.may_release(&turn, &examined));
+        let choices = match released {
             Some(released) => vec![self.deliberate_in_windows(&course, released).await],
             None => {
                 let wanted = (0..turn.choices.max(1)).map(|index| self.deliberate(&course, index));
                 join_all(wanted).await
             }
         };
+        let choices = self.guard_replies(&turn, &mut examined, choices).await;
         self.conclude(&turn, examined, choices, Some(field), paid, started).await
     }
 
@@ -173,6 +178,7 @@ impl Engine {
         // Whoever cannot be named cannot be recorded either.
         let who = named.map_err(|error| AppendError::Unwritable(error.to_string()))?;
         let mut remembered = self.memory.recall(&who).await;
+        let before = remembered.course.as_ref().map(Standing::state).unwrap_or_default();
         let input = Input::of(turn, remembered.trend.messages);
         let at = (self.clock.now_ms(), id);
         let skipped = input.skipped;
@@ -191,7 +197,8 @@ impl Engine {
         };
         let (instinct, settings) = (&*self.instinct, spend::raised(policy, &self.settings));
         let input = spend::tighten(policy, input);
-        Ok(preflight::examine(instinct, &settings, turn, (id, who), input, remembered))
+        let examined = preflight::examine(instinct, &settings, turn, (id, who), input, remembered);
+        Ok(Examination { drift_before: before.as_str(), ..examined })
     }
 
     fn sense(&self, turn: &Turn, examined: &Examination) -> Arc<FieldState> {
@@ -353,6 +360,10 @@ impl Engine {
             Stop::CrisisWithMeans => {
                 (Outcome::SafeCompletion, Situation::SafeCompletion, None, FinishReason::Stop)
             }
+            Stop::Held => (Outcome::Held, Situation::HoldNotice, None, FinishReason::ContentFilter),
+            Stop::NoElders => {
+                (Outcome::Blocked, Situation::NoElders, None, FinishReason::ContentFilter)
+            }
         };
         let text = self.message(turn, examined, situation, category);
         Choice {
@@ -366,7 +377,7 @@ impl Engine {
     }
 
     /// The system's own words; about self-harm they always carry local resources.
-    fn message(
+    pub(crate) fn message(
         &self,
         turn: &Turn,
         examined: &Examination,
@@ -400,6 +411,7 @@ impl Engine {
         (spending, in_force): (&Spending, &InForce),
         started: Instant,
     ) -> Result<Reply, DeliverError> {
+        let (hold, drift_before) = (examined.hold.clone(), examined.drift_before);
         let now_ms = self.clock.now_ms();
         let latency = started.elapsed();
         let latency_ms = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
@@ -415,7 +427,7 @@ impl Engine {
             provider: Arc::clone(&spending.offered.provider),
             scrutiny: examined.scrutiny,
             bars: self.settings.bars(examined.scrutiny),
-            guards: vec!["interpretation", "panel"],
+            guards: self.guards(),
             model_time: choices.iter().map(|choice| choice.model_time).max().unwrap_or_default(),
             remembered: examined.remembered,
             input: examined.input,
@@ -433,7 +445,9 @@ impl Engine {
         // Money was spent whether or not it could be recorded.
         self.settle(turn, &examined.who, in_force, spending, decision.cost);
         let (leaf_hash, delivery) = recorded?;
-        Ok(Reply { decision, leaf_hash, delivery })
+        let review_id = self.call_people(turn, &decision, examined.who.subject, hold).await;
+        self.tell_of_drift(turn, &decision, drift_before).await;
+        Ok(Reply { decision, leaf_hash, delivery, review_id })
     }
 }
 
@@ -505,7 +519,7 @@ pub(crate) async fn in_time(
     }
 }
 
-fn own_words(text: String, finish: FinishReason) -> Delivered {
+pub(crate) fn own_words(text: String, finish: FinishReason) -> Delivered {
     Delivered { text, finish, ..Delivered::default() }
 }
 

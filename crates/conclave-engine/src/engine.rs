@@ -1,5 +1,6 @@
 //! The use-cases' common ground: everything a turn needs, wired once.
 
+use crate::governed::Governed;
 use crate::memory::Memory;
 use crate::panel::Panel;
 use crate::ports::{
@@ -51,6 +52,8 @@ pub struct Engine {
     pub settings: Arc<Settings>,
     /// Knows the policies of tenants and keeps their money; absent where none is kept.
     pub steward: Option<Arc<Steward>>,
+    /// Who may what, as far as it is set up.
+    pub governed: Governed,
 }
 
 impl Engine {

@@ -4,13 +4,83 @@ use conclave_core::{MicroUsd, TenantId};
 use conclave_govern::{
     ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Reserve, Scope,
 };
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 
 /// Why a guard got no answer; whatever asked is held then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct GovernError(pub String);
+
+/// What webhooks can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum EventKind {
+    /// Something waits for a person.
+    #[serde(rename = "review.created")]
+    ReviewCreated,
+    /// Half of the time of a review is over, or it is due.
+    #[serde(rename = "review.reminder")]
+    ReviewReminder,
+    /// A review is overdue, and the council is called.
+    #[serde(rename = "review.overdue")]
+    ReviewOverdue,
+    /// A review was decided.
+    #[serde(rename = "review.decided")]
+    ReviewDecided,
+    /// A budget is nearly or wholly spent.
+    #[serde(rename = "budget.alert")]
+    BudgetAlert,
+    /// The ledger is in trouble.
+    #[serde(rename = "ledger.alert")]
+    LedgerAlert,
+    /// A person is drifting.
+    #[serde(rename = "drift.alert")]
+    DriftAlert,
+}
+
+impl EventKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::ReviewCreated,
+        Self::ReviewReminder,
+        Self::ReviewOverdue,
+        Self::ReviewDecided,
+        Self::BudgetAlert,
+        Self::LedgerAlert,
+        Self::DriftAlert,
+    ];
+
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReviewCreated => "review.created",
+            Self::ReviewReminder => "review.reminder",
+            Self::ReviewOverdue => "review.overdue",
+            Self::ReviewDecided => "review.decided",
+            Self::BudgetAlert => "budget.alert",
+            Self::LedgerAlert => "ledger.alert",
+            Self::DriftAlert => "drift.alert",
+        }
+    }
+
+    /// Finds the kind with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// Something that happened, without a word of anybody.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Announcement {
+    /// What.
+    pub kind: EventKind,
+    /// Ids, numbers and names of closed lists.
+    pub data: Value,
+}
 
 /// Knows what people and communities have said.
 pub trait Governance: Send + Sync {
@@ -28,6 +98,23 @@ pub trait Governance: Send + Sync {
     ) -> BoxFuture<'a, Result<CulturalFinding, GovernError>>;
     /// Has something wait for a person; durable when this resolves. Returns the review's id.
     fn submit(&self, review: NewReview) -> BoxFuture<'_, Result<String, GovernError>>;
+    /// Whether somebody could decide for a community; what nobody can decide is refused, not held for
+    /// ever.
+    fn has_elders<'a>(
+        &'a self,
+        _tenant: &'a TenantId,
+        _community: &'a str,
+    ) -> BoxFuture<'a, Result<bool, GovernError>> {
+        Box::pin(ready(Ok(true)))
+    }
+    /// Tells the webhooks of a tenant that something happened; queued durably when this resolves.
+    fn announce<'a>(
+        &'a self,
+        _tenant: &'a TenantId,
+        _announcement: Announcement,
+    ) -> BoxFuture<'a, Result<(), GovernError>> {
+        Box::pin(ready(Ok(())))
+    }
 }
 
 /// Why money was not set aside.

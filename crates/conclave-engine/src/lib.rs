@@ -7,6 +7,7 @@ mod accounts;
 mod accounts_in_memory;
 mod check;
 mod check_line;
+mod consents;
 mod correction;
 mod cost;
 mod decision;
@@ -15,20 +16,25 @@ mod delivery;
 mod engine;
 mod explanation;
 mod governance;
+mod governed;
+mod holding;
 mod influence;
 mod memory;
 mod moderate;
 mod off_thread;
 mod panel;
+mod people;
 mod policies;
 mod ports;
 mod preflight;
 mod proofs;
+mod protocols;
 mod pseudonym;
 mod record;
 mod records;
 mod records_in_memory;
 mod release;
+mod reviews;
 mod settings;
 mod spend;
 mod steward;
@@ -39,6 +45,7 @@ mod turn;
 mod usage;
 mod verdicts;
 mod view;
+mod webhooks;
 mod windows;
 
 /// What texts were read as; part of a [`Case`].
@@ -56,10 +63,13 @@ pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
 pub use explanation::{Explanation, SafetyVerification, explain};
-pub use governance::{GovernError, Governance, Purse, PurseError};
+pub use governance::{Announcement, EventKind, GovernError, Governance, Purse, PurseError};
+pub use governed::Governed;
+pub use holding::{HeldWords, Released, held_words};
 pub use influence::{Contribution, Part};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
+pub use people::{People, PeopleError, RecordedGovernance};
 pub use policies::{KnownPolicy, Policies, TenantsError};
 pub use ports::{
     AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Embedded,
@@ -68,13 +78,15 @@ pub use ports::{
     StoredEntry, Subjects, SubjectsError, Tally, Verifier, VerifierError, WhenFailing, Whose,
 };
 pub use proofs::{Consistency, Proofs, ReceiptState};
+pub use protocols::{Caller, Elder};
 pub use pseudonym::{KeyedSubjects, pseudonym};
 pub use records::{
     RECORD_BYTES_MAX, RECORD_ID_BYTES_MAX, Record, RecordChange, RecordKey, RecordKind,
     RecordQuery, Records, RecordsError,
 };
 pub use records_in_memory::RecordsInMemory;
-pub use release::{Progress, Released};
+pub use release::{Progress, ReleasedWindow};
+pub use reviews::{Held, ReviewFilter, review_id_of};
 pub use settings::{AuditFailure, Settings, StreamPolicy};
 pub use spend::tokens_at_most;
 pub use steward::{Fee, Steward, StewardState, Unpaid, resets_ms};
@@ -84,3 +96,4 @@ pub use turn::Turn;
 pub use usage::{UsageBook, UsageRow};
 pub use verdicts::Verdicts;
 pub use view::view;
+pub use webhooks::{Letter, Post, Webhook, webhook_signature};

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** nothing here calls a model.
 
+use crate::holding::Hold;
 use crate::memory::Remembered;
 use crate::ports::Pseudonyms;
 use crate::settings::Settings;
@@ -23,6 +24,10 @@ pub(crate) struct Examination {
     pub remembered: Remembered,
     pub scrutiny: Scrutiny,
     pub stop: Option<Stop>,
+    /// Why the turn or its reply waits for a person.
+    pub hold: Option<Hold>,
+    /// Where the person stood before this message.
+    pub drift_before: &'static str,
 }
 
 /// Why the model is not asked.
@@ -32,6 +37,10 @@ pub(crate) enum Stop {
     Harmful { category: Option<Category>, directive: DirectiveId },
     /// A person in crisis asks for means: the system itself answers.
     CrisisWithMeans,
+    /// It belongs to a community, whose elders decide.
+    Held,
+    /// It belongs to a community, and nobody is here who could decide.
+    NoElders,
 }
 
 /// Decides from what was read whether, and how strictly, the turn goes on.
@@ -45,7 +54,8 @@ pub(crate) fn examine(
 ) -> Examination {
     let scrutiny = scrutiny(settings, turn, &input, &remembered);
     let stop = stop(instinct, settings, &input);
-    Examination { id, who, input: Arc::new(input), remembered, scrutiny, stop }
+    let (hold, drift_before) = (None, DriftState::default().as_str());
+    Examination { id, who, input: Arc::new(input), remembered, scrutiny, stop, hold, drift_before }
 }
 
 /// So many earlier messages that were never seen are read with a turn.

@@ -54,8 +54,19 @@ impl RecordsInMemory {
 
     fn page(&self, query: &RecordQuery) -> Vec<Record> {
         let kept = self.lock();
-        let mut found: Vec<_> =
-            kept.records.values().filter(|record| query.covers(record)).cloned().collect();
+        let mut found: Vec<_> = match &query.tenant {
+            // Those of one kind and tenant stand side by side.
+            Some(tenant) => {
+                let (kind, tenant) = (query.kind, tenant.clone());
+                let first = RecordKey { kind, tenant, id: String::new() };
+                let theirs = kept.records.range(&first..).map(|(_, record)| record);
+                let theirs = theirs.take_while(|record| {
+                    record.key.kind == kind && record.key.tenant == first.tenant
+                });
+                theirs.filter(|record| query.covers(record)).cloned().collect()
+            }
+            None => kept.records.values().filter(|record| query.covers(record)).cloned().collect(),
+        };
         found.sort_by_key(|record| {
             let due_ms = record.due_ms.unwrap_or(u64::MAX);
             (Reverse(record.rank), due_ms, record.key.id.clone(), record.key.tenant.clone())

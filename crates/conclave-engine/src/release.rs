@@ -29,14 +29,14 @@ const PIECES_AHEAD_MAX: usize = 64;
 /// What whoever waits for a streamed reply is told.
 pub enum Progress {
     /// This text may leave.
-    Released(Released),
+    Released(ReleasedWindow),
     /// It is decided; nothing comes after this.
     Decided(Box<Result<Reply, DeliverError>>),
 }
 
 /// Text that passed and whose window is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Released {
+pub struct ReleasedWindow {
     /// The decision it will belong to.
     pub id: AuditId,
     /// When the turn began, in milliseconds since the Unix epoch.
@@ -196,6 +196,11 @@ impl Engine {
         }
         let is_harmful = |run: &PanelRun| run.consensus.shortfalls.contains(&Shortfall::Harmful);
         if whole.consensus.delivers() && !runs().any(is_harmful) {
+            // What belongs to a community waits for the end, and for its elders.
+            if self.held(course.turn, vec![text.to_owned()]).await.is_some() {
+                stream.is_held = true;
+                return None;
+            }
             self.release(course, text, (&whole, tail.as_ref()), stream).await;
         }
         None
@@ -255,7 +260,7 @@ impl Engine {
             }
         };
         stream.windows.push(Window { start, end, salt, leaf_hash: appended.leaf_hash });
-        let released = Released {
+        let released = ReleasedWindow {
             id: course.examined.id,
             timestamp_ms: stream.timestamp_ms,
             text: fresh.to_owned(),
@@ -277,7 +282,7 @@ fn cut_off(text: &str, input_bytes: usize) -> Candidate {
 }
 
 /// The whole of what a person gets, beginning with what left.
-fn joined(released: &str, delivered: String) -> String {
+pub(crate) fn joined(released: &str, delivered: String) -> String {
     if delivered.starts_with(released) {
         return delivered;
     }

@@ -31,6 +31,18 @@ pub(crate) enum Need {
     Govern,
     /// See what was used and spent.
     Usage,
+    /// Keep and read what people agreed to.
+    Consents,
+    /// Read what is public of protocols.
+    ReadProtocols,
+    /// Change a protocol, or who speaks for a community; the records know whose it is.
+    EditProtocols,
+    /// See what waits for people; the records know whose it is.
+    ReadReviews,
+    /// Claim and decide; the records know whose it is.
+    DecideReviews,
+    /// Say where events are sent to.
+    Webhooks,
 }
 
 /// How much of a decision a caller may see.
@@ -74,15 +86,45 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
     match role {
         KeyRole::Owner => true,
-        KeyRole::App => matches!(need, Need::Converse | Need::Explain | Need::Prove),
+        KeyRole::App => matches!(
+            need,
+            Need::Converse
+                | Need::Explain
+                | Need::Prove
+                | Need::Consents
+                | Need::ReadProtocols
+                | Need::ReadReviews
+        ),
         KeyRole::Admin => matches!(
             need,
-            Need::Audit | Need::Prove | Need::Erase | Need::Policies | Need::Govern | Need::Usage
+            Need::Audit
+                | Need::Prove
+                | Need::Erase
+                | Need::Policies
+                | Need::Govern
+                | Need::Usage
+                | Need::Consents
+                | Need::ReadProtocols
+                | Need::ReadReviews
+                | Need::Webhooks
         ),
-        KeyRole::Auditor => {
-            matches!(need, Need::Audit | Need::Prove | Need::Entries | Need::Policies | Need::Usage)
+        KeyRole::Auditor => matches!(
+            need,
+            Need::Audit
+                | Need::Prove
+                | Need::Entries
+                | Need::Policies
+                | Need::Usage
+                | Need::ReadProtocols
+                | Need::ReadReviews
+        ),
+        KeyRole::Reviewer => {
+            matches!(need, Need::ReadProtocols | Need::ReadReviews | Need::DecideReviews)
         }
-        KeyRole::Reviewer | KeyRole::Elder => false,
+        KeyRole::Elder => matches!(
+            need,
+            Need::ReadProtocols | Need::EditProtocols | Need::ReadReviews | Need::DecideReviews
+        ),
     }
 }
 
@@ -120,6 +162,29 @@ mod tests {
             (Auditor, [false, true, false, true, true, false, false, true, false, true]),
             (Reviewer, [false; 10]),
             (Elder, [false; 10]),
+        ] {
+            assert_eq!(doors.map(|door| opens(role, door)), open, "{role:?}");
+        }
+    }
+
+    #[test]
+    fn roles_open_only_their_own_doors_to_people() {
+        use KeyRole::{Admin, App, Auditor, Elder, Owner, Reviewer};
+        let doors = [
+            Need::Consents,
+            Need::ReadProtocols,
+            Need::EditProtocols,
+            Need::ReadReviews,
+            Need::DecideReviews,
+            Need::Webhooks,
+        ];
+        for (role, open) in [
+            (Owner, [true; 6]),
+            (App, [true, true, false, true, false, false]),
+            (Admin, [true, true, false, true, false, true]),
+            (Auditor, [false, true, false, true, false, false]),
+            (Reviewer, [false, true, false, true, true, false]),
+            (Elder, [false, true, true, true, true, false]),
         ] {
             assert_eq!(doors.map(|door| opens(role, door)), open, "{role:?}");
         }

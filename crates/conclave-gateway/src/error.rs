@@ -103,6 +103,11 @@ impl ApiError {
         )
     }
 
+    /// 409: somebody else was first, or it is decided already.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "invalid_request_error", "conflict", message)
+    }
+
     /// 413: the body is too large.
     pub fn too_large(limit_bytes: usize) -> Self {
         Self::new(
@@ -118,11 +123,6 @@ impl ApiError {
         let status = StatusCode::TOO_MANY_REQUESTS;
         let error = Self::new(status, "insufficient_quota", "insufficient_quota", message);
         Self { retry_after_s, ..error }
-    }
-
-    /// 409: somebody else changed it meanwhile.
-    pub fn conflict(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, "invalid_request_error", "conflict", message)
     }
 
     /// 503: a limit is in force and cannot be checked.

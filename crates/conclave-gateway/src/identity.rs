@@ -61,6 +61,8 @@ pub(crate) fn context(
         persona: stated.named("persona", Persona::parse)?.unwrap_or_default(),
         sensitivity: stated.named("sensitivity", Sensitivity::parse)?.unwrap_or_default(),
         affiliations: stated.named("affiliations", list)?.unwrap_or_default(),
+        labels: stated.named("labels", list)?.unwrap_or_default(),
+        audience: stated.named("audience", audience)?,
         minor: stated.named("minor", flag)?.unwrap_or_default(),
     })
 }
@@ -83,6 +85,10 @@ fn list(text: &str) -> Option<Vec<String>> {
         .filter(|item| !item.is_empty())
         .collect();
     (items.len() <= 32).then_some(items)
+}
+
+fn audience(text: &str) -> Option<String> {
+    (1..=120).contains(&text.len()).then(|| text.to_owned())
 }
 
 fn flag(text: &str) -> Option<bool> {

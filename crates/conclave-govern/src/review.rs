@@ -20,6 +20,20 @@ pub enum ReviewKind {
     Pattern,
 }
 
+impl ReviewKind {
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Escalation => "escalation",
+            Self::ElderReview => "elder_review",
+            Self::Draft => "draft",
+            Self::Appeal => "appeal",
+            Self::Pattern => "pattern",
+        }
+    }
+}
+
 /// How soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,6 +49,28 @@ pub enum Priority {
 }
 
 impl Priority {
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Urgent => "urgent",
+        }
+    }
+
+    /// Larger ones come first.
+    #[must_use]
+    pub const fn rank(self) -> u32 {
+        match self {
+            Self::Low => 1,
+            Self::Medium => 2,
+            Self::High => 3,
+            Self::Urgent => 4,
+        }
+    }
+
     /// How long a review may wait.
     #[must_use]
     pub const fn due_in_ms(self) -> u64 {

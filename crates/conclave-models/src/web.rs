@@ -5,7 +5,7 @@
 
 use crate::ssrf::{BaseUrl, system_lookup};
 use crate::transport::guarded;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request};
 use std::time::Duration;
 use thiserror::Error;
@@ -81,29 +81,34 @@ impl WebClient {
         Ok(response.status().as_u16())
     }
 
-    /// Sends a JSON document to a path below the place, by `POST` or `PUT`: status and body, which may
-    /// not be larger than allowed.
+    /// Asks something of a path below the place, as JSON: status and body, which may not be larger
+    /// than allowed. What follows a `?` is the query.
     ///
     /// # Errors
     /// When there is no answer, or too much of it.
-    pub async fn send_json(
+    pub async fn ask(
         &self,
-        method: &'static str,
+        method: &str,
         path: &str,
         bearer: &str,
-        body: Vec<u8>,
+        body: Option<Vec<u8>>,
         bytes_max: usize,
     ) -> Result<(u16, Vec<u8>), WebError> {
-        let method = if method == "PUT" { Method::PUT } else { Method::POST };
-        let mut request = Request::new(method, self.base.endpoint(path));
+        let method = Method::from_bytes(method.as_bytes());
+        let method = method.map_err(|_| WebError("there is no such method".to_owned()))?;
+        let (path, query) = path.split_once('?').map_or((path, None), |(p, q)| (p, Some(q)));
+        let mut url = self.base.endpoint(path);
+        url.set_query(query.filter(|query| !query.is_empty()));
+        let mut request = Request::new(method, url);
         let odd = |_| WebError("the key cannot stand in a header".to_owned());
         let mut value = HeaderValue::from_str(&format!("Bearer {bearer}")).map_err(odd)?;
         value.set_sensitive(true);
-        let headers = request.headers_mut();
-        headers.insert(AUTHORIZATION, value);
-        let json = HeaderValue::from_static("application/json");
-        headers.insert(HeaderName::from_static("content-type"), json);
-        *request.body_mut() = Some(body.into());
+        request.headers_mut().insert(AUTHORIZATION, value);
+        if let Some(body) = body {
+            let kind = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(CONTENT_TYPE, kind);
+            *request.body_mut() = Some(body.into());
+        }
         self.send(request, bytes_max).await
     }
 

@@ -39,7 +39,7 @@ async fn a_reply_comes_back_with_what_it_cost() -> Outcome<()> {
 async fn a_reply_is_handed_on_while_it_is_written() -> Outcome<()> {
     let text = "Something rather longer than one event.";
     let mock = replying(text).await?;
-    let model = OpenAiCompatible::new(config(&mock))?;
+    let model = HostedModel::new(config(&mock))?;
     let (sender, mut pieces) = tokio::sync::mpsc::channel(64);
     let candidate = model.generate_in_pieces(request("hello"), sender).await?;
     let mut joined = Vec::new();

@@ -9,10 +9,9 @@ use crate::config::{Config, SecretRef};
 use anyhow::{Context, anyhow};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use conclave_engine::Clock;
+use conclave_engine::{Clock, webhook_signature as sign};
 use conclave_models::WebClient;
 use conclave_store::Anchor;
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
@@ -189,14 +188,6 @@ impl Webhook {
 /// The same checkpoint always has the same id, so that a receiver sees a repetition.
 fn message_id(size: u64, note: &str) -> String {
     format!("msg_{size}_{}", hex::encode(&Sha256::digest(note)[..8]))
-}
-
-/// The signature of Standard Webhooks.
-fn sign(secret: &[u8], id: &str, timestamp: &str, body: &str) -> String {
-    // A key of any length is taken; an empty signature would be refused by the receiver.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return String::new() };
-    mac.update(format!("{id}.{timestamp}.{body}").as_bytes());
-    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use crate::config::{
     AuditFailure, Config, ModeName, OnInjection, OnInputBlock, ScrutinyName, StreamName,
 };
+use crate::outbox::GuardedPost;
 use crate::prices::{Prices, steward};
 use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Policies, Settings,
-    StewardState, Subjects, Verifier,
+    Archive, BuiltIn, Clock, Engine, Entropy, Governed, Ledger, Memory, Panel, People, Policies,
+    Records, Settings, StewardState, Subjects, Verifier,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
@@ -38,6 +39,10 @@ pub struct Ground {
     pub pseudonym_key: [u8; 32],
     /// Accounts, policies and what is known of both.
     pub steward: Arc<StewardState>,
+    /// Keeps what people agree to, lay down and decide.
+    pub records: Arc<dyn Records>,
+    /// Knows it.
+    pub people: Arc<People>,
 }
 
 /// Builds the engine a configuration describes.
@@ -78,7 +83,13 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         entropy: ground.entropy.clone(),
         steward: Some(Arc::new(steward)),
         settings: Arc::new(settings),
+        governed: governed(config, ground),
     })
+}
+
+fn governed(config: &Config, ground: &Ground) -> Governed {
+    let post = Arc::new(GuardedPost { allow_private: config.webhooks.allow_private });
+    Governed::by(ground.people.clone(), ground.records.clone(), post)
 }
 
 /// The directives in force: the set compiled in, or the organisation's own; either way signed by the
@@ -187,6 +198,7 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
             StreamName::Buffered => conclave_engine::StreamPolicy::Buffered,
             StreamName::Windowed => conclave_engine::StreamPolicy::Windowed,
         },
+        staffed: config.reviews.staffed,
         block_injection: config.policy.on_injection == OnInjection::Block,
         policy: digest(config),
         ..Settings::standard(pseudonym_key)

@@ -1,5 +1,6 @@
 //! The map of the command line.
 
+use crate::cli_people::{ConsentsCommand, ProtocolsCommand, ReviewsCommand, WebhooksCommand};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -51,6 +52,18 @@ pub enum Command {
     /// What is kept of a person: export it, or erase it; while no gateway runs.
     #[command(subcommand)]
     Subject(SubjectCommand),
+    /// What waits for a person: list, claim and decide it; asks a running gateway.
+    #[command(subcommand)]
+    Reviews(ReviewsCommand),
+    /// What people have agreed to: keep it, list it, take it back; asks a running gateway.
+    #[command(subcommand)]
+    Consents(ConsentsCommand),
+    /// What communities have laid down, and who speaks for them; asks a running gateway.
+    #[command(subcommand)]
+    Protocols(ProtocolsCommand),
+    /// Where events are sent to, and what did not arrive; asks a running gateway.
+    #[command(subcommand)]
+    Webhooks(WebhooksCommand),
     /// The frozen directives: list them, verify their signature, sign a set of your own.
     #[command(subcommand)]
     Directives(DirectivesCommand),

@@ -3,9 +3,11 @@
 mod anchor;
 mod assemble;
 mod cli;
+mod cli_people;
 mod commands;
 mod config;
 mod governing;
+mod outbox;
 mod output;
 mod prices;
 mod system;
@@ -37,6 +39,10 @@ fn main() -> ExitCode {
         Command::Keys(command) => commands::keys::run(command, cli.json),
         Command::Tenants(command) => commands::tenants::run(command, cli.json),
         Command::Subject(command) => commands::subject::run(command, cli.json),
+        Command::Reviews(command) => commands::people::reviews(command, cli.json),
+        Command::Consents(command) => commands::people::consents(command, cli.json),
+        Command::Protocols(command) => commands::people::protocols(command, cli.json),
+        Command::Webhooks(command) => commands::people::webhooks(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),
     };

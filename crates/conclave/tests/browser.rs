@@ -20,7 +20,7 @@ async fn every_page_is_sound_in_a_real_browser() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let house = House::start(dir.path(), "");
+    let house = House::start(dir.path(), "[reviews]\nstaffed = true\n");
     let output = Command::new("npm")
         .args(["test", "--silent"])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/browser"))

@@ -90,7 +90,7 @@ fn config_is_checked_and_described() {
     std::fs::write(&file, "[server]\nlisten = \"127.0.0.1:1\"\n").unwrap();
     let (code, said) = out(&["config", "check", path]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("no reviewers or alerts"), "{said}");
+    assert!(said.contains("no reviewers are configured"), "{said}");
     std::fs::write(&file, "[policy]\nmode = 3\n").unwrap();
     let (code, said) = out(&["--json", "config", "check", path]);
     let report: Value = serde_json::from_str(&said).unwrap();

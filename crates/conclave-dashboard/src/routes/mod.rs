@@ -5,6 +5,7 @@ mod decisions;
 mod live;
 mod overview;
 mod receipt;
+mod reviews;
 mod signing;
 
 use crate::assets;
@@ -26,6 +27,11 @@ pub fn router(dashboard: Dashboard) -> Router {
         .route("/logout", post(signing::sign_out))
         .route("/decisions", get(decisions::show))
         .route("/decisions/{id}", get(decision::show))
+        .route("/reviews", get(reviews::list))
+        .route("/reviews/{id}", get(reviews::one))
+        .route("/reviews/{id}/claim", post(reviews::claim))
+        .route("/reviews/{id}/release", post(reviews::release))
+        .route("/reviews/{id}/decide", post(reviews::decide))
         .route("/live", get(live::show))
         .route("/receipt", get(receipt::show))
         .route("/assets/{name}", get(assets::serve))

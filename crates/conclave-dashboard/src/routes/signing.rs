@@ -8,7 +8,7 @@ use crate::cookie::Cookie;
 use crate::dashboard::Dashboard;
 use crate::page::{Frame, Trouble, page};
 use crate::same_site::is_same_origin;
-use crate::visitor::{Visitor, way_back};
+use crate::visitor::{Guest, way_back};
 use askama::Template;
 use axum::Form;
 use axum::extract::rejection::{FormRejection, QueryRejection};
@@ -55,7 +55,7 @@ pub(super) struct Credentials {
 pub(super) async fn form(
     State(dashboard): State<Dashboard>,
     wanted: Result<Query<Wanted>, QueryRejection>,
-    visitor: Result<Visitor, Response>,
+    visitor: Result<Guest, Response>,
     headers: HeaderMap,
 ) -> Response {
     let wanted = wanted.map(|Query(wanted)| wanted).unwrap_or_default();
@@ -91,7 +91,7 @@ pub(super) async fn sign_in(
         return wrong(&dashboard, &headers, &given);
     }
     match dashboard.ports().sign_in.sign_in(&given.name, &given.password).await {
-        Some(account) if account.may_look() => {
+        Some(account) if account.may_review() => {
             dashboard.lockouts().forgive(&given.name);
             let id = dashboard.new_id();
             dashboard.sessions().open(&id, account, dashboard.now_ms());
@@ -108,7 +108,7 @@ pub(super) async fn sign_in(
 /// `POST /logout`.
 pub(super) async fn sign_out(
     State(dashboard): State<Dashboard>,
-    visitor: Visitor,
+    Guest(visitor): Guest,
     headers: HeaderMap,
     form: Result<Form<Vec<(String, String)>>, FormRejection>,
 ) -> Response {

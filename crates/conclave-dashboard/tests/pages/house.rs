@@ -5,7 +5,7 @@ use axum::Router;
 use axum::body::Body;
 use conclave_core::{AuditId, TenantId};
 use conclave_dashboard::{Account, Dashboard, Ports, SignIn, router};
-use conclave_engine::{Clock, Entropy, KeyRole};
+use conclave_engine::{Clock, Entropy, KeyRole, KeyedSubjects, RecordsInMemory};
 use conclave_ledger::tenant_number;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -59,6 +59,8 @@ impl SignIn for People {
             "admin" => Some(KeyRole::Admin),
             "auditor" => Some(KeyRole::Auditor),
             "app" => Some(KeyRole::App),
+            "reviewer" => Some(KeyRole::Reviewer),
+            "elder" => Some(KeyRole::Elder),
             _ => None,
         };
         let role = role.filter(|_| password == PASSWORD);
@@ -80,6 +82,8 @@ pub struct House {
     pub clock: Arc<FakeClock>,
     pub people: Arc<People>,
     pub reads: Arc<Mutex<Vec<(String, AuditId)>>>,
+    /// What waits for people.
+    pub office: Arc<conclave_engine::People>,
 }
 
 impl House {
@@ -93,6 +97,13 @@ impl House {
         let people = Arc::new(People::default());
         let reads = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&reads);
+        let office = Arc::new(conclave_engine::People::new(
+            Arc::new(RecordsInMemory::default()),
+            Arc::new(KeyedSubjects([9; 32])),
+            clock.clone(),
+            Arc::new(Counting::default()),
+            [9; 32],
+        ));
         let dashboard = Dashboard::new(Ports {
             sign_in: people.clone(),
             archive: archive.clone(),
@@ -101,9 +112,10 @@ impl House {
             on_transcript_read: Arc::new(move |account, id| {
                 noted.lock().unwrap().push((account.name.clone(), id));
             }),
+            people: Some(office.clone()),
             https,
         });
-        Self { router: router(dashboard), archive, clock, people, reads }
+        Self { router: router(dashboard), archive, clock, people, reads, office }
     }
 
     pub fn browser(&self) -> Browser {

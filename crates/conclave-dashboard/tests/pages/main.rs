@@ -10,4 +10,5 @@ mod decisions;
 mod house;
 mod markup;
 mod overview;
+mod reviews;
 mod signing;

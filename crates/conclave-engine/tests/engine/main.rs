@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect")]
 
 mod fakes;
+mod holding;
 mod money;
 mod panel;
+mod people;
 mod time;
 mod turns;
 mod verdicts;

@@ -66,6 +66,7 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         entropy: Arc::new(Counting::default()),
         settings: Arc::new(Settings::standard([9; 32])),
         steward: None,
+        governed: conclave_engine::Governed::default(),
     };
     House { engine, ledger, model }
 }

@@ -2,6 +2,7 @@
 
 mod chat;
 mod completions;
+mod consents;
 mod decisions;
 mod embeddings;
 mod entrance;
@@ -10,13 +11,17 @@ mod ledger;
 mod messages;
 mod models;
 mod moderations;
+mod people;
+mod protocols;
 mod responses;
+mod reviews;
 mod subjects;
 mod tenants;
 mod turns;
 mod usage;
 mod users;
 mod verify;
+mod webhooks;
 mod windowed;
 
 pub use health::OPENAPI;
@@ -28,7 +33,7 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use futures_util::FutureExt;
 use http::{HeaderName, HeaderValue, Method};
 use std::panic::AssertUnwindSafe;
@@ -64,6 +69,27 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("get", "/v1/tenants/{id}/policy"),
     ("put", "/v1/tenants/{id}/policy"),
     ("get", "/v1/usage"),
+    ("post", "/v1/consents"),
+    ("get", "/v1/consents"),
+    ("get", "/v1/consents/{id}"),
+    ("delete", "/v1/consents/{id}"),
+    ("get", "/v1/protocols"),
+    ("get", "/v1/protocols/{community}"),
+    ("put", "/v1/protocols/{community}"),
+    ("put", "/v1/protocols/{community}/elders/{holder}"),
+    ("delete", "/v1/protocols/{community}/elders/{holder}"),
+    ("get", "/v1/reviews"),
+    ("get", "/v1/reviews/{id}"),
+    ("get", "/v1/reviews/{id}/result"),
+    ("post", "/v1/reviews/{id}/claim"),
+    ("post", "/v1/reviews/{id}/release"),
+    ("post", "/v1/reviews/{id}/decide"),
+    ("post", "/v1/webhooks"),
+    ("get", "/v1/webhooks"),
+    ("delete", "/v1/webhooks/{id}"),
+    ("post", "/v1/webhooks/{id}/secret"),
+    ("get", "/v1/webhooks/{id}/events"),
+    ("post", "/v1/webhooks/{id}/events/{event}/resend"),
     ("get", "/livez"),
     ("get", "/readyz"),
     ("get", "/health"),
@@ -99,6 +125,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/v1/tenants", get(tenants::list).post(tenants::enter))
         .route("/v1/tenants/{id}/policy", get(tenants::policy).put(tenants::set_policy))
         .route("/v1/usage", get(usage::usage))
+        .merge(people_routes())
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))
@@ -108,6 +135,30 @@ pub fn router(gateway: Gateway) -> Router {
         .method_not_allowed_fallback(async || ApiError::method_not_allowed())
         .layer(from_fn_with_state(gateway.clone(), observe))
         .with_state(gateway)
+}
+
+/// What people agree to, lay down and decide, and who is told of it.
+fn people_routes() -> Router<Gateway> {
+    Router::new()
+        .route("/v1/consents", post(consents::give).get(consents::list))
+        .route("/v1/consents/{id}", get(consents::one).delete(consents::withdraw))
+        .route("/v1/protocols", get(protocols::list))
+        .route("/v1/protocols/{community}", get(protocols::one).put(protocols::put))
+        .route(
+            "/v1/protocols/{community}/elders/{holder}",
+            put(protocols::name_elder).delete(protocols::remove_elder),
+        )
+        .route("/v1/reviews", get(reviews::list))
+        .route("/v1/reviews/{id}", get(reviews::one))
+        .route("/v1/reviews/{id}/result", get(reviews::result))
+        .route("/v1/reviews/{id}/claim", post(reviews::claim))
+        .route("/v1/reviews/{id}/release", post(reviews::release))
+        .route("/v1/reviews/{id}/decide", post(reviews::decide))
+        .route("/v1/webhooks", post(webhooks::create).get(webhooks::list))
+        .route("/v1/webhooks/{id}", axum::routing::delete(webhooks::remove))
+        .route("/v1/webhooks/{id}/secret", post(webhooks::secret))
+        .route("/v1/webhooks/{id}/events", get(webhooks::events))
+        .route("/v1/webhooks/{id}/events/{event}/resend", post(webhooks::resend))
 }
 
 /// Counts every request, names it, and records those refused before any decision.

@@ -8,7 +8,7 @@ use crate::wire::dialect::{Dialect, Head};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use conclave_engine::{DeliverError, Progress, Released, Reply, Turn};
+use conclave_engine::{DeliverError, Progress, ReleasedWindow, Reply, Turn};
 use http::{HeaderName, HeaderValue, header};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
@@ -63,7 +63,7 @@ fn begin(
 }
 
 fn stream(
-    first: &Released,
+    first: &ReleasedWindow,
     model: String,
     progress: UnboundedReceiver<Progress>,
     mut dialect: Box<dyn Dialect>,

@@ -28,6 +28,9 @@ pub(crate) fn own_fields(reply: &Reply) -> Value {
     if let Some(model) = &decision.terms.downgraded_from {
         fields["downgraded_from"] = model.as_str().into();
     }
+    if let Some(review) = &reply.review_id {
+        fields["review_id"] = review.as_str().into();
+    }
     fields
 }
 

@@ -14,6 +14,7 @@ pub mod ledger;
 mod lines;
 pub mod migrate;
 mod opened;
+pub mod people;
 pub mod redteam;
 mod rows;
 pub mod serve;

@@ -5,12 +5,13 @@ use crate::anchor::Anchors;
 use crate::assemble::{self, Ground};
 use crate::cli::ServeArgs;
 use crate::config::{self, Config};
+use crate::outbox::{GuardedPost, Outbox};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole, Memory, Policies, StewardState};
+use conclave_engine::{Clock, Entropy, KeyRole, Memory, People, Policies, StewardState};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
@@ -66,24 +67,10 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         spool_bytes_max: config.storage.spool_bytes_max,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?);
-    let steward = Arc::new(StewardState::new(
-        store.accounts(),
-        Policies::over(store.records()),
-        (store.archive(), store.usage()),
-        clock.clone(),
-    ));
+    let ground = ground(&store, clock, entropy);
+    let steward = ground.steward.clone();
     crate::governing::begin(&steward, &config.server.data).await;
     store.set_retention(assemble::retention_under(&config, steward.policies()));
-    let ground = Ground {
-        ledger: store.ledger(),
-        archive: store.archive(),
-        memory: Arc::new(Memory::new(store.archive())),
-        subjects: store.subjects(),
-        clock,
-        entropy,
-        pseudonym_key: store.pseudonym_key(),
-        steward: steward.clone(),
-    };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
     let (manners, keys) = (assemble::manners(&config), store.keys());
@@ -100,6 +87,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         (args.config.clone(), config.server.data.clone()),
     ));
     let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
+    let outbox = tokio::spawn(outbox(&config, &ground)?.run());
     let chores = tokio::spawn(reload_and_flush(
         hangup,
         args.config.clone(),
@@ -115,6 +103,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     }
     chores.abort();
     governing.abort();
+    outbox.abort();
     gateway.flush_refusals();
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
     if let Some(anchoring) = anchoring {
@@ -122,6 +111,42 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What outlives a reload.
+fn ground(store: &Store, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Ground {
+    let records = store.records();
+    let (subjects, key) = (store.subjects(), store.pseudonym_key());
+    let people =
+        People::new(records.clone(), subjects.clone(), clock.clone(), entropy.clone(), key);
+    let steward = StewardState::new(
+        store.accounts(),
+        Policies::over(records.clone()),
+        (store.archive(), store.usage()),
+        clock.clone(),
+    );
+    Ground {
+        ledger: store.ledger(),
+        archive: store.archive(),
+        memory: Arc::new(Memory::new(store.archive())),
+        steward: Arc::new(steward),
+        subjects,
+        clock,
+        entropy,
+        pseudonym_key: key,
+        records,
+        people: Arc::new(people),
+    }
+}
+
+/// Tells webhooks what happens, and lets time go by for what waits.
+fn outbox(config: &Config, ground: &Ground) -> anyhow::Result<Outbox> {
+    Ok(Outbox {
+        people: ground.people.clone(),
+        post: Arc::new(GuardedPost { allow_private: config.webhooks.allow_private }),
+        ledger: ground.ledger.clone(),
+        house: TenantId::new("default")?,
+    })
 }
 
 async fn listen(config: &Config) -> anyhow::Result<TcpListener> {
@@ -233,6 +258,7 @@ fn dashboard(
         on_transcript_read: Arc::new(move |account, id| {
             gateway.engine().note_transcript_read(&account.tenant, &account.name, id);
         }),
+        people: Some(ground.people.clone()),
         https: config.server.https,
     }))
 }

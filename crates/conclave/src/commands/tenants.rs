@@ -96,7 +96,7 @@ fn ask(
             None => client.get(path, Some(key), ANSWER_BYTES_MAX).await,
             Some(body) => {
                 let body = body.to_string().into_bytes();
-                client.send_json(method, path, key, body, ANSWER_BYTES_MAX).await
+                client.ask(method, path, key, Some(body), ANSWER_BYTES_MAX).await
             }
         }
     });

@@ -181,11 +181,13 @@ fn warnings(config: &Config, found: &mut Findings) {
         let message = "replies leave unrecorded while no disk takes entries";
         found.warn("policy.audit_failure", message);
     }
-    found.warn(
-        "alerts",
-        "no reviewers or alerts are configured: nobody is told of escalations, and no message says \
-         that a person will look",
-    );
+    if !config.reviews.staffed {
+        found.warn(
+            "reviews.staffed",
+            "no reviewers are configured: nobody looks at escalated replies, and no message says that \
+             a person will look",
+        );
+    }
     for (at, model) in config.models.iter().enumerate() {
         if model.input_usd_per_million.is_none() {
             let message = "states no price: the table compiled in is asked, and what is not in it \

@@ -61,6 +61,40 @@ pub struct Config {
     /// How the ledger is signed and where its checkpoints are copied to.
     #[serde(skip_serializing_if = "Ledger::is_default")]
     pub ledger: Ledger,
+    /// Who looks at what waits for a person.
+    #[serde(skip_serializing_if = "Reviews::is_default")]
+    pub reviews: Reviews,
+    /// Where events may be sent to.
+    #[serde(skip_serializing_if = "Webhooks::is_default")]
+    pub webhooks: Webhooks,
+}
+
+/// Who looks at what waits for a person.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reviews {
+    /// Whether somebody looks at escalated replies: they become reviews then, and messages say so.
+    pub staffed: bool,
+}
+
+impl Reviews {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where events may be sent to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Webhooks {
+    /// Permits webhooks to private addresses, to this machine and without encryption.
+    pub allow_private: bool,
+}
+
+impl Webhooks {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How the ledger is signed and where its checkpoints are copied to.

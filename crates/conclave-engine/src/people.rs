@@ -1,0 +1,221 @@
+//! Consents, protocols, reviews and webhooks, kept as records.
+//!
+//! **Invariant:** every change is a ledger entry that becomes durable with it, and says in numbers,
+//! digests and names of closed lists what happened; no word of anybody stands in it.
+//! **Invariant:** every question names its tenant; there is no way to ask for a record of another.
+
+use crate::governance::{Announcement, GovernError, Governance};
+use crate::ports::{Clock, Entropy, Subjects};
+use crate::pseudonym::pseudonym;
+use crate::records::{
+    Record, RecordChange, RecordKey, RecordKind, RecordQuery, Records, RecordsError,
+};
+use conclave_core::{SessionId, TenantId, UserId};
+use conclave_govern::{
+    ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Protocols, ReviewRefusal,
+    Unfit,
+};
+use conclave_ledger::{Kind, Value as Public};
+use futures_util::future::{BoxFuture, FutureExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use thiserror::Error;
+
+/// Longer texts are looked at on another thread, so that nobody else waits.
+const LOOK_BYTES_MAX: usize = 64 << 10;
+
+/// Why something about people was not done.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PeopleError {
+    /// There is no such thing, or it is not for this caller to know that there is.
+    #[error("{0}")]
+    NotFound(&'static str),
+    /// The caller may not.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// A review is not the caller's to decide now.
+    #[error(transparent)]
+    Refused(#[from] ReviewRefusal),
+    /// What was given cannot be kept.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// There are too many of them already.
+    #[error("{0}")]
+    Full(String),
+    /// Somebody else changed it meanwhile.
+    #[error("somebody else has changed this meanwhile; read it again")]
+    Conflict,
+    /// The records do not answer.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl From<RecordsError> for PeopleError {
+    fn from(error: RecordsError) -> Self {
+        match error {
+            RecordsError::Conflict => Self::Conflict,
+            RecordsError::Invalid(why) => Self::Unfit(Unfit::new("this", why)),
+            RecordsError::Unavailable(why) => Self::Unavailable(why),
+        }
+    }
+}
+
+impl From<PeopleError> for GovernError {
+    fn from(error: PeopleError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Consents, protocols, reviews and webhooks, kept as records: [`Governance`] over [`Records`].
+pub struct People {
+    pub(crate) records: Arc<dyn Records>,
+    pub(crate) subjects: Arc<dyn Subjects>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) key: [u8; 32],
+    pub(crate) protocols: Mutex<HashMap<TenantId, Cached>>,
+}
+
+/// The same under the name of the port it serves.
+pub type RecordedGovernance = People;
+
+/// Protocols as they were a moment ago.
+pub(crate) struct Cached {
+    pub read_ms: u64,
+    /// Which records, in which versions.
+    pub versions: Vec<(String, u64)>,
+    pub protocols: Arc<Protocols>,
+}
+
+impl People {
+    /// Keeps them in these records; the key makes pseudonyms and the secrets of webhooks.
+    #[must_use]
+    pub fn new(
+        records: Arc<dyn Records>,
+        subjects: Arc<dyn Subjects>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        key: [u8; 32],
+    ) -> Self {
+        Self { records, subjects, clock, entropy, key, protocols: Mutex::default() }
+    }
+
+    /// A new id that nobody can guess.
+    pub(crate) fn new_id(&self, start: &str) -> String {
+        let mut random = [0; 16];
+        self.entropy.fill(&mut random);
+        format!("{start}_{}", hex::encode(random))
+    }
+
+    /// What stands in a leaf instead of a name or a text.
+    pub(crate) fn digest(&self, what: &[u8], tenant: &TenantId, text: &str) -> Public {
+        Public::Bytes(pseudonym(&self.key, what, tenant.as_str(), text).to_vec())
+    }
+
+    /// The name of a person in the records; whoever is new gets one.
+    pub(crate) async fn subject(
+        &self,
+        tenant: &TenantId,
+        person: &str,
+    ) -> Result<Option<[u8; 16]>, PeopleError> {
+        let bad = |error: conclave_core::InvalidId| Unfit::new("subject", error.to_string());
+        let user = UserId::new(person).map_err(bad)?;
+        let session = SessionId::new("consent").map_err(bad)?;
+        let named = self.subjects.name(tenant, Some(&user), &session).await;
+        let named = named.map_err(|error| PeopleError::Unavailable(error.to_string()))?;
+        Ok(named.subject)
+    }
+
+    pub(crate) async fn get(&self, key: RecordKey) -> Result<Option<Record>, PeopleError> {
+        Ok(self.records.get(key).await?)
+    }
+
+    pub(crate) async fn put(&self, changes: Vec<RecordChange>) -> Result<Vec<Record>, PeopleError> {
+        Ok(self.records.put(changes).await?)
+    }
+
+    pub(crate) async fn list(&self, query: RecordQuery) -> Result<Vec<Record>, PeopleError> {
+        Ok(self.records.list(query).await?)
+    }
+}
+
+/// Everything of a kind and tenant, up to a limit.
+pub(crate) fn all_of(kind: RecordKind, tenant: &TenantId, limit: u32) -> RecordQuery {
+    RecordQuery {
+        kind,
+        tenant: Some(tenant.clone()),
+        states: Vec::new(),
+        owner: None,
+        due_before_ms: None,
+        offset: 0,
+        limit,
+    }
+}
+
+pub(crate) fn place(kind: RecordKind, tenant: &TenantId, id: &str) -> RecordKey {
+    RecordKey { kind, tenant: tenant.clone(), id: id.to_owned() }
+}
+
+/// What a record says; one that was erased or is of another version says nothing.
+pub(crate) fn read<T: DeserializeOwned>(record: &Record) -> Option<T> {
+    serde_json::from_value(record.data.clone()).ok()
+}
+
+pub(crate) fn written(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+pub(crate) fn told(kind: Kind, public: Public) -> Option<(Kind, Public)> {
+    Some((kind, public))
+}
+
+impl Governance for People {
+    fn consent<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        ask: ConsentAsk,
+    ) -> BoxFuture<'a, Result<ConsentState, GovernError>> {
+        async move { Ok(self.check_consent(tenant, &ask).await?) }.boxed()
+    }
+
+    fn look<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        ask: CulturalAsk,
+    ) -> BoxFuture<'a, Result<CulturalFinding, GovernError>> {
+        async move {
+            let protocols = self.protocols_in_force(tenant).await?;
+            let bytes: usize = ask.texts.iter().map(String::len).sum();
+            if bytes <= LOOK_BYTES_MAX {
+                return Ok(conclave_govern::look(&protocols, &ask));
+            }
+            let looking = move || conclave_govern::look(&protocols, &ask);
+            let looked = tokio::task::spawn_blocking(looking).await;
+            looked.map_err(|error| GovernError(format!("looking at a long text failed: {error}")))
+        }
+        .boxed()
+    }
+
+    fn submit(&self, review: NewReview) -> BoxFuture<'_, Result<String, GovernError>> {
+        async move { Ok(self.open_review(review).await?) }.boxed()
+    }
+
+    fn has_elders<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        community: &'a str,
+    ) -> BoxFuture<'a, Result<bool, GovernError>> {
+        async move { Ok(!self.elders(tenant, community).await?.is_empty()) }.boxed()
+    }
+
+    fn announce<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        announcement: Announcement,
+    ) -> BoxFuture<'a, Result<(), GovernError>> {
+        async move { Ok(self.send_out(tenant, &announcement).await?) }.boxed()
+    }
+}

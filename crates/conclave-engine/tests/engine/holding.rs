@@ -1,0 +1,173 @@
+//! Turns and replies that wait for a person.
+
+use crate::fakes::Scripted;
+use crate::people::{Office, caller, office};
+use crate::turns::{House, KIND, house, jury, turn};
+use conclave_core::{FinishReason, KeyId, Outcome, Sensitivity};
+use conclave_engine::{
+    Caller, Engine, GovernError, Governance, Governed, KeyRole, Released, Settings, Turn,
+};
+use conclave_govern::{
+    ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Ruling, Said,
+};
+use conclave_ledger::Kind;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use std::sync::Arc;
+
+const TOLD: &str = "And then they carried the churinga to the cave.";
+
+/// A house with two elders of the River People and their protocol.
+async fn governed(model: Arc<Scripted>) -> (House, Office) {
+    let office = office();
+    let owner = Caller { tenant: turn("").tenant, ..caller("o", KeyRole::Owner) };
+    let elder = Caller { holder: "e1".into(), role: KeyRole::Elder, ..owner.clone() };
+    let people = &office.people;
+    people.name_elder(&owner, "River People", "e1", "Ana").await.unwrap();
+    people.name_elder(&elder, "River People", "e2", "Ben").await.unwrap();
+    let protocol = json!({"community": "River People",
+        "terms": [{"spellings": ["churinga"], "sacred": true}]});
+    let protocol = serde_json::from_value(protocol).unwrap();
+    people.lay_down(&elder, protocol, None).await.unwrap();
+    let mut house = house(model, jury());
+    house.engine.governed = Governed {
+        governance: Some(people.clone()),
+        people: Some(people.clone()),
+        ..Governed::default()
+    };
+    (house, office)
+}
+
+fn keyed(text: &str) -> Turn {
+    Turn { key: Some(KeyId::new("app").unwrap()), ..turn(text) }
+}
+
+/// Both elders decide; the first ruling is given by the first, and so on.
+async fn decide(office: &Office, id: &str, rulings: &[Ruling]) {
+    for (holder, ruling) in ["e1", "e2"].into_iter().zip(rulings) {
+        let elder = Caller { tenant: turn("").tenant, ..caller(holder, KeyRole::Elder) };
+        let token = office.people.claim_review(&elder, id).await.unwrap().review.fence;
+        let said = Said { ruling: ruling.clone(), notes: "n".into(), conditions: vec![] };
+        office.people.decide_review(&elder, id, token, &said).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_the_input_holds_never_reaches_a_model() {
+    let (house, office) = governed(Scripted::saying(&[Ok(KIND)])).await;
+    let reply = house.engine.deliver(keyed(TOLD)).await.unwrap();
+    assert_eq!(reply.decision.outcome, Outcome::Held);
+    let delivered = &reply.decision.choices[0].delivered;
+    assert_eq!(delivered.finish, FinishReason::ContentFilter);
+    assert!(!delivered.text.is_empty() && !delivered.text.contains("churinga"));
+    assert!(house.model.asked.lock().unwrap().is_empty());
+    let id = reply.review_id.unwrap();
+    let tenant = turn("").tenant;
+    let released = || house.engine.released(&tenant, reply.decision.id);
+    assert!(matches!(released().await.unwrap(), Released::Waiting { .. }));
+    decide(&office, &id, &[Ruling::Approve, Ruling::EditAndApprove { text: "x".into() }]).await;
+    assert!(
+        matches!(released().await.unwrap(), Released::Waiting { .. }),
+        "other words, other yes"
+    );
+    let sealed = house.engine.held_words(&tenant, reply.decision.id).await.unwrap().unwrap();
+    assert!(sealed.request.to_string().contains("churinga"));
+}
+
+#[tokio::test]
+async fn a_reply_that_tells_is_held_and_released_by_two_elders_alone() {
+    let (house, office) = governed(Scripted::saying(&[Ok(TOLD)])).await;
+    let reply = house.engine.deliver(keyed("Tell me of the river.")).await.unwrap();
+    assert_eq!(reply.decision.outcome, Outcome::Held, "{:?}", reply.decision.choices);
+    assert!(!reply.decision.choices[0].delivered.text.contains("churinga"));
+    let tenant = turn("").tenant;
+    decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Approve, Ruling::Approve]).await;
+    let released = house.engine.released(&tenant, reply.decision.id).await.unwrap();
+    let Released::Approved { text, edited, .. } = released else { panic!("{released:?}") };
+    assert_eq!((text.as_deref(), edited), (Some(TOLD), false));
+    let told = office.records.entries();
+    let reviews = told.iter().filter(|(kind, _)| *kind == Kind::ReviewChange).count();
+    assert_eq!(reviews, 5, "created, and twice claimed and approved");
+    assert!(!format!("{told:?}").contains("churinga"), "no words in the log");
+}
+
+#[tokio::test]
+async fn what_was_rejected_is_never_released() {
+    let (house, office) = governed(Scripted::saying(&[Ok(TOLD)])).await;
+    let reply = house.engine.deliver(keyed("Tell me of the river.")).await.unwrap();
+    decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Reject]).await;
+    let released = house.engine.released(&turn("").tenant, reply.decision.id).await.unwrap();
+    assert!(matches!(released, Released::Rejected { .. }), "{released:?}");
+}
+
+#[tokio::test]
+async fn a_lesson_goes_on_and_what_nobody_can_decide_is_refused_at_once() {
+    let (house, _office) = governed(Scripted::saying(&[Ok(KIND)])).await;
+    let lesson = keyed("In our school lesson we ask: what is a churinga?");
+    let reply = house.engine.deliver(lesson).await.unwrap();
+    assert_eq!(reply.decision.outcome, Outcome::Delivered);
+    let mut sacred = keyed("Hello.");
+    sacred.context.sensitivity = Sensitivity::Sacred;
+    sacred.context.affiliations = vec!["Hill People".into()];
+    let reply = house.engine.deliver(sacred).await.unwrap();
+    assert_eq!((reply.decision.outcome, reply.review_id), (Outcome::Blocked, None));
+}
+
+#[tokio::test]
+async fn a_person_in_crisis_is_answered_whatever_their_words_belong_to() {
+    let (house, _office) = governed(Scripted::saying(&[Ok(KIND)])).await;
+    let text = "I want to kill myself. And then they carried the churinga.";
+    let reply = house.engine.deliver(keyed(text)).await.unwrap();
+    assert_eq!(reply.decision.outcome, Outcome::SafeCompletion);
+    assert!(house.model.asked.lock().unwrap().is_empty(), "no model saw it");
+}
+
+#[tokio::test]
+async fn an_escalated_reply_waits_for_a_reviewer_where_there_is_one() {
+    let (house, office) = governed(Scripted::saying(&[Ok("Yeah, do it.")])).await;
+    let angry = || keyed("I'm so angry I could hurt someone");
+    let reply = house.engine.deliver(angry()).await.unwrap();
+    assert_eq!((reply.decision.outcome, reply.review_id), (Outcome::Escalated, None));
+    let settings = Settings { staffed: true, ..(*house.engine.settings).clone() };
+    let staffed = Engine { settings: Arc::new(settings), ..house.engine.clone() };
+    let reply = staffed.deliver(angry()).await.unwrap();
+    assert_eq!(reply.decision.outcome, Outcome::Escalated);
+    let reviewer = Caller { tenant: turn("").tenant, ..caller("r", KeyRole::Reviewer) };
+    let (held, _) = office.people.review(&reviewer, &reply.review_id.unwrap()).await.unwrap();
+    assert_eq!(held.review.kind.as_str(), "escalation");
+}
+
+/// Governance that never answers.
+struct Silent;
+
+impl Governance for Silent {
+    fn consent<'a>(
+        &'a self,
+        _: &'a conclave_core::TenantId,
+        _: ConsentAsk,
+    ) -> BoxFuture<'a, Result<ConsentState, GovernError>> {
+        std::future::ready(Err(GovernError("silent".into()))).boxed()
+    }
+
+    fn look<'a>(
+        &'a self,
+        _: &'a conclave_core::TenantId,
+        _: CulturalAsk,
+    ) -> BoxFuture<'a, Result<CulturalFinding, GovernError>> {
+        std::future::ready(Err(GovernError("silent".into()))).boxed()
+    }
+
+    fn submit(&self, _: NewReview) -> BoxFuture<'_, Result<String, GovernError>> {
+        std::future::ready(Err(GovernError("silent".into()))).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_guard_that_does_not_answer_lets_nothing_through() {
+    let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
+    house.engine.governed.governance = Some(Arc::new(Silent));
+    let reply = house.engine.deliver(keyed("Hello.")).await.unwrap();
+    assert_eq!(reply.decision.outcome, Outcome::Blocked, "nobody is here who could decide");
+    assert!(house.model.asked.lock().unwrap().is_empty());
+}

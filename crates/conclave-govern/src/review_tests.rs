@@ -1,0 +1,214 @@
+//! Who decides what waits, and that no sequence of acts breaks the rules.
+
+use super::*;
+use conclave_core::TenantId;
+use proptest::prelude::*;
+
+fn new(community: Option<&str>, four_eyes: bool) -> NewReview {
+    NewReview {
+        kind: if community.is_some() { ReviewKind::ElderReview } else { ReviewKind::Escalation },
+        tenant: TenantId::new("t").unwrap(),
+        content_type: "chat".into(),
+        community: community.map(str::to_owned),
+        issues: vec![],
+        priority: Priority::Urgent,
+        audit_id: None,
+        author: Some("author".into()),
+        subject: None,
+        four_eyes,
+    }
+}
+
+fn elder(person: &str) -> Decider {
+    let elder_of = vec!["river people".to_owned()];
+    Decider { person: person.into(), holder: format!("key:{person}"), reviewer: false, elder_of }
+}
+
+fn reviewer(person: &str) -> Decider {
+    Decider { reviewer: true, elder_of: vec![], ..elder(person) }
+}
+
+fn say(ruling: Ruling) -> Said {
+    Said { ruling, notes: "n".into(), conditions: vec![] }
+}
+
+fn edit(text: &str) -> Said {
+    say(Ruling::EditAndApprove { text: text.into() })
+}
+
+#[test]
+fn only_elders_of_the_community_decide_what_is_theirs() {
+    let mut review = Review::open(&new(Some("River People"), false), 0);
+    let mut stranger = elder("s");
+    stranger.elder_of = vec!["hill people".into()];
+    for who in [reviewer("r"), stranger] {
+        assert_eq!(review.claim(&who, 1), Err(ReviewRefusal::NotAnElder));
+        assert_eq!(review.decide(&who, 0, say(Ruling::Approve), 1), Err(ReviewRefusal::NotAnElder));
+    }
+    assert_eq!(review.claim(&elder("author"), 1), Err(ReviewRefusal::OwnWork));
+    let token = review.claim(&elder("a"), 1).unwrap();
+    review.decide(&elder("a"), token, say(Ruling::Approve), 2).unwrap();
+    assert_eq!(review.status, ReviewStatus::Approved);
+    let nobodys = NewReview { community: None, ..new(Some("x"), true) };
+    let mut nobodys = Review::open(&nobodys, 0);
+    assert_eq!(nobodys.claim(&reviewer("r"), 1), Err(ReviewRefusal::NotAnElder));
+    let mut plain = Review::open(&new(None, false), 0);
+    assert_eq!(plain.claim(&elder("a"), 1), Err(ReviewRefusal::NotAReviewer));
+    assert!(plain.claim(&reviewer("r"), 1).is_ok());
+}
+
+#[test]
+fn a_claim_is_a_lease_and_an_old_token_decides_nothing() {
+    let mut review = Review::open(&new(None, false), 0);
+    let old = review.claim(&reviewer("a"), 0).unwrap();
+    assert_eq!(review.claim(&reviewer("b"), 1), Err(ReviewRefusal::Claimed));
+    let ruling = || say(Ruling::Approve);
+    let late = review.decide(&reviewer("a"), old, ruling(), LEASE_MS);
+    assert_eq!(late, Err(ReviewRefusal::Stale), "the lease is over");
+    let token = review.claim(&reviewer("b"), LEASE_MS).unwrap();
+    assert!(token > old);
+    assert_eq!(
+        review.decide(&reviewer("a"), old, ruling(), LEASE_MS + 1),
+        Err(ReviewRefusal::Stale)
+    );
+    assert_eq!(
+        review.decide(&reviewer("a"), token, ruling(), LEASE_MS + 1),
+        Err(ReviewRefusal::Stale)
+    );
+    let again = review.claim(&reviewer("b"), LEASE_MS + 1).unwrap();
+    assert_eq!(
+        review.decide(&reviewer("b"), token, ruling(), LEASE_MS + 2),
+        Err(ReviewRefusal::Stale)
+    );
+    review.release(&reviewer("b"), again, LEASE_MS + 2).unwrap();
+    assert_eq!(review.status, ReviewStatus::Pending);
+}
+
+#[test]
+fn four_eyes_are_those_of_two_people_on_one_text() {
+    let mut review = Review::open(&new(Some("River People"), true), 0);
+    let token = review.claim(&elder("a"), 1).unwrap();
+    review.decide(&elder("a"), token, say(Ruling::Approve), 2).unwrap();
+    assert_eq!(review.status, ReviewStatus::Pending, "one yes is half a yes");
+    let other_key = Decider { holder: "key:second".into(), ..elder("a") };
+    assert_eq!(review.claim(&other_key, 3), Err(ReviewRefusal::SamePerson));
+    let token = review.claim(&elder("b"), 3).unwrap();
+    review.decide(&elder("b"), token, edit("other words"), 4).unwrap();
+    assert_eq!(review.status, ReviewStatus::Pending, "nobody else has seen the new words");
+    let token = review.claim(&elder("a"), 5).unwrap();
+    review.decide(&elder("a"), token, say(Ruling::Approve), 6).unwrap();
+    assert_eq!(review.status, ReviewStatus::Approved);
+    assert_eq!(review.edited.as_deref(), Some("other words"));
+}
+
+#[test]
+fn time_reminds_then_calls_the_council_and_frees_claims() {
+    const HOUR: u64 = 3_600_000;
+    let mut review = Review::open(&new(None, false), 0);
+    assert_eq!(review.next_ms(), Some(12 * HOUR));
+    assert_eq!(review.pass(11 * HOUR), None);
+    assert_eq!(review.pass(12 * HOUR), Some(Notice::Half));
+    assert_eq!(review.pass(13 * HOUR), None, "once");
+    review.claim(&reviewer("a"), 13 * HOUR).unwrap();
+    assert_eq!(review.pass(24 * HOUR), Some(Notice::Due));
+    assert_eq!(review.status, ReviewStatus::Pending, "the claim was over");
+    assert_eq!(review.pass(25 * HOUR), Some(Notice::Overdue));
+    assert!(review.council);
+    assert_eq!(review.approvals_needed(), 2);
+    assert_eq!(review.pass(25 * HOUR + 1), None);
+}
+
+#[test]
+fn consultation_starts_over_and_ends_some_time() {
+    let mut review = Review::open(&new(None, false), 0);
+    for at in 0..RULINGS_MAX as u64 {
+        let token = review.claim(&reviewer("a"), at).unwrap();
+        review.decide(&reviewer("a"), token, say(Ruling::NeedsConsultation), at).unwrap();
+        assert_eq!(review.status, ReviewStatus::NeedsConsultation);
+    }
+    let token = review.claim(&reviewer("a"), 99).unwrap();
+    let again = review.decide(&reviewer("a"), token, say(Ruling::NeedsConsultation), 99);
+    assert_eq!(again, Err(ReviewRefusal::Exhausted));
+    let unfit = Said { notes: "x".repeat(5_000), ..say(Ruling::Approve) };
+    assert!(matches!(
+        review.decide(&reviewer("a"), token, unfit, 99),
+        Err(ReviewRefusal::Unfit(_))
+    ));
+}
+
+/// Anything that anybody might do.
+#[derive(Clone, Debug)]
+enum Act {
+    Claim(usize),
+    Release(usize, u64),
+    Decide(usize, u64, u8),
+    Pass,
+}
+
+fn acts() -> impl Strategy<Value = Vec<(Act, u64)>> {
+    let act = prop_oneof![
+        (0usize..5).prop_map(Act::Claim),
+        (0usize..5, 0u64..12).prop_map(|(who, token)| Act::Release(who, token)),
+        (0usize..5, 0u64..12, 0u8..4).prop_map(|(who, token, what)| Act::Decide(who, token, what)),
+        Just(Act::Pass),
+    ];
+    let pause = prop_oneof![Just(1u64), Just(LEASE_MS), Just(90_000_000u64)];
+    proptest::collection::vec((act, pause), 0..60)
+}
+
+/// Two elders, a reviewer, an elder of others, the author.
+fn people() -> [Decider; 5] {
+    let mut stranger = elder("stranger");
+    stranger.elder_of = vec!["hill people".into()];
+    [elder("a"), elder("b"), reviewer("r"), stranger, elder("author")]
+}
+
+fn ruling(number: u8) -> Said {
+    match number {
+        0 => say(Ruling::Approve),
+        1 => say(Ruling::Reject),
+        2 => say(Ruling::NeedsConsultation),
+        _ => edit("e"),
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_sequence_of_acts_breaks_the_rules(acts in acts(), four_eyes in any::<bool>()) {
+        let mut review = Review::open(&new(Some("River People"), four_eyes), 0);
+        let (people, mut now_ms) = (people(), 0);
+        for (act, pause) in acts {
+            now_ms += pause;
+            let before = review.clone();
+            match act {
+                Act::Claim(who) => {
+                    let claimed = review.claim(&people[who], now_ms);
+                    prop_assert!(claimed.is_err() || who < 2, "only its elders");
+                    prop_assert!(claimed.is_err() || claimed == Ok(before.fence + 1));
+                }
+                Act::Release(who, token) => drop(review.release(&people[who], token, now_ms)),
+                Act::Decide(who, token, what) => {
+                    let decided = review.decide(&people[who], token, ruling(what), now_ms);
+                    if decided.is_ok() {
+                        prop_assert!(who < 2, "only its elders");
+                        prop_assert_eq!(token, before.fence, "only the latest token");
+                        let claim = before.claim.clone().unwrap();
+                        prop_assert!(claim.by == people[who].person && now_ms < claim.until_ms);
+                    } else {
+                        prop_assert_eq!(&review, &before, "a refusal changes nothing");
+                    }
+                }
+                Act::Pass => drop(review.pass(now_ms)),
+            }
+            if before.status == ReviewStatus::Rejected {
+                prop_assert_eq!(review.status, ReviewStatus::Rejected, "never released");
+            }
+            if review.status == ReviewStatus::Approved {
+                let mut agreed = review.approvals.clone();
+                agreed.sort();
+                agreed.dedup();
+                prop_assert!(agreed.len() >= review.approvals_needed());
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The part of the command line that speaks to a running gateway about people.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Which gateway, and as whom.
+#[derive(Clone, Debug, Args)]
+pub struct HouseArgs {
+    /// A running gateway.
+    #[arg(long, value_name = "URL", env = "CONCLAVE_URL", default_value = "http://127.0.0.1:8420")]
+    pub url: String,
+    /// An API key of a role that may.
+    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
+    pub key: Option<String>,
+}
+
+/// `conclave reviews`
+#[derive(Debug, Subcommand)]
+pub enum ReviewsCommand {
+    /// List what waits, most urgent first.
+    List {
+        /// pending, in_review, approved, rejected or needs_consultation; the open ones without it.
+        #[arg(long)]
+        status: Option<String>,
+        /// Only what belongs to this community.
+        #[arg(long)]
+        community: Option<String>,
+        /// Which gateway.
+        #[command(flatten)]
+        house: HouseArgs,
+    },
+    /// Show one review, with what is held if you have claimed it.
+    Show(ReviewArgs),
+    /// Claim a review for half an hour; prints the token that decides it.
+    Claim(ReviewArgs),
+    /// Give a review back.
+    Release {
+        /// The token of your claim.
+        #[arg(long)]
+        token: u64,
+        /// Which review.
+        #[command(flatten)]
+        review: ReviewArgs,
+    },
+    /// Decide a review you have claimed.
+    Decide(DecideArgs),
+    /// Fetch what became of what was held, as its author; exit code 1 until it is approved.
+    Result(ReviewArgs),
+}
+
+/// Which review.
+#[derive(Debug, Args)]
+pub struct ReviewArgs {
+    /// The id shown by `reviews list`.
+    pub id: String,
+    /// Which gateway.
+    #[command(flatten)]
+    pub house: HouseArgs,
+}
+
+/// `conclave reviews decide`
+#[derive(Debug, Args)]
+pub struct DecideArgs {
+    /// What you decide.
+    #[arg(value_enum)]
+    pub ruling: RulingName,
+    /// The token of your claim.
+    #[arg(long)]
+    pub token: u64,
+    /// With edit-and-approve: what goes out instead.
+    #[arg(long)]
+    pub text: Option<String>,
+    /// Why.
+    #[arg(long, default_value = "")]
+    pub notes: String,
+    /// What whoever uses it must keep to; may be given several times.
+    #[arg(long = "condition", value_name = "TEXT")]
+    pub conditions: Vec<String>,
+    /// Which review.
+    #[command(flatten)]
+    pub review: ReviewArgs,
+}
+
+/// What can be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RulingName {
+    /// It may go out.
+    Approve,
+    /// It never may.
+    Reject,
+    /// The council shall look.
+    NeedsConsultation,
+    /// Something else may go out in its place.
+    EditAndApprove,
+}
+
+impl RulingName {
+    /// How it is sent.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+            Self::NeedsConsultation => "needs_consultation",
+            Self::EditAndApprove => "edit_and_approve",
+        }
+    }
+}
+
+/// `conclave consents`
+#[derive(Debug, Subcommand)]
+pub enum ConsentsCommand {
+    /// List what a person has agreed to.
+    List {
+        /// The person, as the application names them.
+        subject: String,
+        /// Which gateway.
+        #[command(flatten)]
+        house: HouseArgs,
+    },
+    /// Keep what a person has agreed to.
+    Give(GiveArgs),
+    /// Take a consent back; in force with the next request.
+    Withdraw {
+        /// The id shown by `consents list`.
+        id: String,
+        /// How they said it.
+        #[command(flatten)]
+        evidence: EvidenceArgs,
+        /// Which gateway.
+        #[command(flatten)]
+        house: HouseArgs,
+    },
+}
+
+/// `conclave consents give`
+#[derive(Debug, Args)]
+pub struct GiveArgs {
+    /// The person, as the application names them.
+    pub subject: String,
+    /// What may be done; may be given several times.
+    #[arg(long = "scope", required = true)]
+    pub scopes: Vec<String>,
+    /// What for; may be given several times.
+    #[arg(long = "purpose", required = true)]
+    pub purposes: Vec<String>,
+    /// Who else may be given the result; may be given several times.
+    #[arg(long = "party")]
+    pub parties: Vec<String>,
+    /// When it ends, in milliseconds since 1970.
+    #[arg(long, value_name = "MS")]
+    pub expires_ms: Option<u64>,
+    /// How they said it.
+    #[command(flatten)]
+    pub evidence: EvidenceArgs,
+    /// Which gateway.
+    #[command(flatten)]
+    pub house: HouseArgs,
+}
+
+/// What shows that somebody said it.
+#[derive(Debug, Args)]
+pub struct EvidenceArgs {
+    /// written, verbal or electronic.
+    #[arg(long, value_name = "KIND", default_value = "electronic")]
+    pub evidence_kind: String,
+    /// Where it can be found, such as the number of a form.
+    #[arg(long, value_name = "TEXT")]
+    pub evidence: String,
+}
+
+/// `conclave protocols`
+#[derive(Debug, Subcommand)]
+pub enum ProtocolsCommand {
+    /// List the protocols of communities, as far as you may see them.
+    List(HouseArgs),
+    /// Show one protocol.
+    Show {
+        /// Whose.
+        community: String,
+        /// Which gateway.
+        #[command(flatten)]
+        house: HouseArgs,
+    },
+    /// Lay down or change a protocol, as an elder of its community.
+    Set {
+        /// Whose.
+        community: String,
+        /// The protocol, as JSON.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Which gateway.
+        #[command(flatten)]
+        house: HouseArgs,
+    },
+    /// Name an elder: the first as the owner, others as an elder of the community.
+    NameElder {
+        /// Of which community.
+        community: String,
+        /// The id of their key, or `person:` and the name of their account.
+        holder: String,
+        /// Who they are: two keys of one person are one person.
+        #[arg(long)]
+        person: String,
+        /// Which gateway.
+        #[command(flatten)]
+        house: HouseArgs,
+    },
+    /// Remove an elder, as an elder of the community.
+    RemoveElder {
+        /// Of which community.
+        community: String,
+        /// Whom.
+        holder: String,
+        /// Which gateway.
+        #[command(flatten)]
+        house: HouseArgs,
+    },
+}
+
+/// `conclave webhooks`
+#[derive(Debug, Subcommand)]
+pub enum WebhooksCommand {
+    /// List webhooks, without their secrets.
+    List(HouseArgs),
+    /// Make a webhook; its secret is shown once.
+    Add {
+        /// Where events are sent to.
+        #[arg(value_name = "ADDRESS")]
+        address: String,
+        /// Of what it is told; of everything without it; may be given several times.
+        #[arg(long = "event", value_name = "TYPE")]
+        events: Vec<String>,
+        /// Which gateway.
+        #[command(flatten)]
+        house: HouseArgs,
+    },
+    /// End a webhook.
+    Remove(WebhookArgs),
+    /// Replace the secret of a webhook; the new one is shown once.
+    Secret(WebhookArgs),
+    /// Show the events that nobody took, or those that wait or arrived.
+    Events {
+        /// waiting, dead or arrived.
+        #[arg(long, default_value = "dead")]
+        state: String,
+        /// Which webhook.
+        #[command(flatten)]
+        webhook: WebhookArgs,
+    },
+    /// Have a dead event sent once more.
+    Resend {
+        /// The id shown by `webhooks events`.
+        event: String,
+        /// Which webhook.
+        #[command(flatten)]
+        webhook: WebhookArgs,
+    },
+}
+
+/// Which webhook.
+#[derive(Debug, Args)]
+pub struct WebhookArgs {
+    /// The id shown by `webhooks list`.
+    pub id: String,
+    /// Which gateway.
+    #[command(flatten)]
+    pub house: HouseArgs,
+}

@@ -1,0 +1,159 @@
+//! Sends what webhooks are to be told, lets time go by for reviews, and tells of trouble with the ledger.
+//!
+//! **Invariant:** nobody waits for this task: trouble with a webhook or the records delays no reply.
+
+use conclave_core::TenantId;
+use conclave_engine::{Announcement, EventKind, Governance, Ledger, People, Post};
+use conclave_models::{AddressPolicy, BaseUrl, WebClient};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long one call may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often letters that are due are looked for.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Every so many rounds, time is let go by for reviews.
+const REVIEWS_EVERY: u64 = 60;
+/// Every so many rounds, the ledger is asked how it is doing.
+const LEDGER_EVERY: u64 = 10;
+
+/// Posts to addresses that tenants named.
+pub struct GuardedPost {
+    /// Private and unencrypted addresses are permitted, because the configuration says so.
+    pub allow_private: bool,
+}
+
+impl Post for GuardedPost {
+    fn check(&self, url: &str) -> Result<(), String> {
+        let base = BaseUrl::parse(url, self.allow_private).map_err(|error| error.to_string())?;
+        if self.allow_private {
+            return Ok(());
+        }
+        // A provider on this machine is the operator's choice; a webhook is a tenant's.
+        if base.policy() == AddressPolicy::Loopback {
+            return Err("it is an address of this machine".to_owned());
+        }
+        if !base.is_encrypted() {
+            return Err("it must begin with https://".to_owned());
+        }
+        Ok(())
+    }
+
+    fn post<'a>(
+        &'a self,
+        url: &'a str,
+        headers: Vec<(&'static str, String)>,
+        body: String,
+    ) -> BoxFuture<'a, Result<u16, String>> {
+        async move {
+            // What was permitted when it was named may not be permitted any more.
+            self.check(url)?;
+            let client = WebClient::new(url, self.allow_private, PATIENCE);
+            let client = client.map_err(|error| error.to_string())?;
+            client.post(&headers, body.into_bytes()).await.map_err(|error| error.to_string())
+        }
+        .boxed()
+    }
+}
+
+/// What the task works with.
+pub struct Outbox {
+    /// Knows what is to be told, and to whom.
+    pub people: Arc<People>,
+    /// Sends.
+    pub post: Arc<dyn Post>,
+    /// Whose trouble is told.
+    pub ledger: Arc<dyn Ledger>,
+    /// Who is told of it: the tenant that runs the house.
+    pub house: TenantId,
+}
+
+impl Outbox {
+    /// Works for ever.
+    pub async fn run(self) {
+        let (mut round, mut told) = (0_u64, Vec::new());
+        let mut pause = tokio::time::interval(PAUSE);
+        loop {
+            pause.tick().await;
+            if let Err(error) = self.people.send_due(&*self.post).await {
+                tracing::warn!(%error, "events could not be sent");
+            }
+            if round.is_multiple_of(REVIEWS_EVERY)
+                && let Err(error) = self.people.pass_time().await
+            {
+                tracing::warn!(%error, "reviews could not be looked through");
+            }
+            if round.is_multiple_of(LEDGER_EVERY) {
+                told = self.tell_of_ledger(told).await;
+            }
+            round = round.wrapping_add(1);
+        }
+    }
+
+    /// Tells of trouble that was not there before; returns all there is.
+    async fn tell_of_ledger(&self, told: Vec<&'static str>) -> Vec<&'static str> {
+        let alerts = self.ledger.state().alerts;
+        for alert in alerts.iter().filter(|alert| !told.contains(&alert.code)) {
+            let data = json!({"code": alert.code, "message": alert.message});
+            let announcement = Announcement { kind: EventKind::LedgerAlert, data };
+            if let Err(error) = self.people.announce(&self.house, announcement).await {
+                tracing::warn!(%error, "nobody could be told of trouble with the ledger");
+            }
+        }
+        alerts.into_iter().map(|alert| alert.code).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tenants_cannot_name_this_machine_or_what_is_behind_it() {
+        let guarded = GuardedPost { allow_private: false };
+        for url in [
+            "http://127.0.0.1:1/",
+            "https://localhost/",
+            "https://[::1]/",
+            "https://2130706433/",
+            "https://0x7f.1/",
+            "https://10.0.0.1/",
+            "https://169.254.169.254/latest",
+            "https://[::ffff:127.0.0.1]/",
+            "http://example.com/",
+            "https://user:pw@example.com/",
+            "ftp://example.com/",
+            "nonsense",
+        ] {
+            assert!(guarded.check(url).is_err(), "{url}");
+        }
+        assert_eq!(guarded.check("https://example.com/hook"), Ok(()));
+        let open = GuardedPost { allow_private: true };
+        assert_eq!(open.check("http://127.0.0.1:1/"), Ok(()));
+        assert!(open.check("http://169.254.169.254/").is_err(), "never");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_to_this_machine_is_not_followed() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let inner = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let outer = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hook", outer.local_addr().unwrap());
+        let location = format!("http://{}/secret", inner.local_addr().unwrap());
+        let answering = tokio::spawn(async move {
+            let (mut stream, _) = outer.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await.unwrap();
+            let answer =
+                format!("HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        });
+        let post = GuardedPost { allow_private: true };
+        assert_eq!(post.post(&url, vec![], "{}".into()).await, Ok(302));
+        answering.await.unwrap();
+        assert!(inner.accept().now_or_never().is_none(), "nobody knocked there");
+    }
+}
