@@ -26,7 +26,8 @@ async fn always(behaviour: Behaviour) -> Outcome<MockModel> {
 }
 
 fn anthropic(mock: &MockModel) -> Outcome<HostedModel> {
-    Ok(HostedModel::new(ProviderConfig { protocol: Protocol::Anthropic, ..config(mock) })?)
+    let (protocol, response_bytes_max) = (Protocol::Anthropic, 256 * 1024);
+    Ok(HostedModel::new(ProviderConfig { protocol, response_bytes_max, ..config(mock) })?)
 }
 
 #[tokio::test]
@@ -65,7 +66,7 @@ async fn anthropic_fails_as_others_do() -> Outcome<()> {
     ] {
         let mock = always(behaviour.clone()).await?;
         let mut request = request("hello");
-        request.timeout = Duration::from_millis(250);
+        request.timeout = Duration::from_secs(1);
         let error = anthropic(&mock)?.generate(request).await.err().ok_or("it answered")?;
         assert_eq!(error.failure, expected, "{behaviour:?}");
         assert!(!error.message.contains("sk-test"), "{error}");
