@@ -5,12 +5,13 @@ use crate::anchor::Anchors;
 use crate::assemble::{self, Ground};
 use crate::cli::ServeArgs;
 use crate::config::{self, Config};
+use crate::governing;
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole, Memory, Policies, StewardState};
+use conclave_engine::{Clock, Entropy, KeyRole, Memory};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
@@ -66,14 +67,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         spool_bytes_max: config.storage.spool_bytes_max,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?);
-    let steward = Arc::new(StewardState::new(
-        store.accounts(),
-        Policies::over(store.records()),
-        (store.archive(), store.usage()),
-        clock.clone(),
-    ));
-    crate::governing::begin(&steward, &config.server.data).await;
-    store.set_retention(assemble::retention_under(&config, steward.policies()));
+    let steward = governing::begin(&store, &config, clock.clone()).await;
     let ground = Ground {
         ledger: store.ledger(),
         archive: store.archive(),
@@ -94,11 +88,8 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     }
     let dashboard = dashboard(&config, &store, &ground, &gateway)?;
     announce(&config, address);
-    let governing = tokio::spawn(crate::governing::run(
-        steward,
-        store.clone(),
-        (args.config.clone(), config.server.data.clone()),
-    ));
+    let places = (args.config.clone(), config.server.data.clone());
+    let governing = tokio::spawn(governing::run(steward, store.clone(), places));
     let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
     let chores = tokio::spawn(reload_and_flush(
         hangup,
