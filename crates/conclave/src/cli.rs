@@ -445,22 +445,26 @@ pub enum TenantsCommand {
     /// List tenants with their users and projects.
     List(GatewayArgs),
     /// Enter a tenant, or change its users and projects.
-    Add {
-        /// The tenant's name.
-        id: String,
-        /// A user of it; may stand several times.
-        #[arg(long, value_name = "NAME")]
-        user: Vec<String>,
-        /// A project of it; may stand several times.
-        #[arg(long, value_name = "NAME")]
-        project: Vec<String>,
-        /// Which gateway.
-        #[command(flatten)]
-        gateway: GatewayArgs,
-    },
+    Add(TenantAddArgs),
     /// What a tenant may do and spend.
     #[command(subcommand)]
     Policy(TenantPolicyCommand),
+}
+
+/// `conclave tenants add`
+#[derive(Debug, Args)]
+pub struct TenantAddArgs {
+    /// The tenant's name.
+    pub id: String,
+    /// A user of it; may stand several times.
+    #[arg(long, value_name = "NAME")]
+    pub user: Vec<String>,
+    /// A project of it; may stand several times.
+    #[arg(long, value_name = "NAME")]
+    pub project: Vec<String>,
+    /// Which gateway.
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
 }
 
 /// `conclave tenants policy`

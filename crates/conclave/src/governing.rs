@@ -3,8 +3,9 @@
 //! **Invariant:** a database that is away changes nothing: the policies of the last contact hold, also
 //! after a start, by the copy that was written then.
 
-use crate::{assemble, config};
-use conclave_engine::StewardState;
+use crate::assemble;
+use crate::config::{self, Config};
+use conclave_engine::{Clock, Policies, StewardState};
 use conclave_store::Store;
 use serde_json::Value;
 use std::io;
@@ -19,8 +20,17 @@ const RECONCILE_TICKS: u32 = 3;
 /// The copy of all policies, beside the spool.
 const COPY: &str = "policies.json";
 
-/// Reads the policies before anything is served.
-pub async fn begin(steward: &StewardState, data: &Path) {
+/// Makes the steward and reads the policies, before anything is served.
+pub async fn begin(store: &Store, config: &Config, clock: Arc<dyn Clock>) -> Arc<StewardState> {
+    let policies = Policies::over(store.records());
+    let read = (store.archive(), store.usage());
+    let steward = Arc::new(StewardState::new(store.accounts(), policies, read, clock));
+    know_policies(&steward, &config.server.data).await;
+    store.set_retention(assemble::retention_under(config, steward.policies()));
+    steward
+}
+
+async fn know_policies(steward: &StewardState, data: &Path) {
     if let Err(error) = steward.policies().refresh().await {
         tracing::warn!(%error, "policies are those of the last contact");
         let copied = std::fs::read(data.join(COPY)).ok();

@@ -5,13 +5,14 @@ use crate::anchor::Anchors;
 use crate::assemble::{self, Ground};
 use crate::cli::ServeArgs;
 use crate::config::{self, Config};
+use crate::governing;
 use crate::outbox::{GuardedPost, Outbox};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole, Memory, People, Policies, StewardState};
+use conclave_engine::{Clock, Entropy, KeyRole, Memory, People, StewardState};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
@@ -67,10 +68,8 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         spool_bytes_max: config.storage.spool_bytes_max,
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?);
-    let ground = ground(&store, clock, entropy);
-    let steward = ground.steward.clone();
-    crate::governing::begin(&steward, &config.server.data).await;
-    store.set_retention(assemble::retention_under(&config, steward.policies()));
+    let steward = governing::begin(&store, &config, clock.clone()).await;
+    let ground = ground(&store, steward.clone(), clock, entropy);
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
     let (manners, keys) = (assemble::manners(&config), store.keys());
@@ -81,11 +80,8 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     }
     let dashboard = dashboard(&config, &store, &ground, &gateway)?;
     announce(&config, address);
-    let governing = tokio::spawn(crate::governing::run(
-        steward,
-        store.clone(),
-        (args.config.clone(), config.server.data.clone()),
-    ));
+    let places = (args.config.clone(), config.server.data.clone());
+    let governing = tokio::spawn(governing::run(steward, store.clone(), places));
     let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
     let outbox = tokio::spawn(outbox(&config, &ground)?.run());
     let chores = tokio::spawn(reload_and_flush(
@@ -114,22 +110,21 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
 }
 
 /// What outlives a reload.
-fn ground(store: &Store, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Ground {
+fn ground(
+    store: &Store,
+    steward: Arc<StewardState>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+) -> Ground {
     let records = store.records();
     let (subjects, key) = (store.subjects(), store.pseudonym_key());
     let people =
         People::new(records.clone(), subjects.clone(), clock.clone(), entropy.clone(), key);
-    let steward = StewardState::new(
-        store.accounts(),
-        Policies::over(records.clone()),
-        (store.archive(), store.usage()),
-        clock.clone(),
-    );
     Ground {
         ledger: store.ledger(),
         archive: store.archive(),
         memory: Arc::new(Memory::new(store.archive())),
-        steward: Arc::new(steward),
+        steward,
         subjects,
         clock,
         entropy,

@@ -33,10 +33,10 @@ pub fn run(command: &TenantsCommand, as_json: bool) -> anyhow::Result<Answer> {
                 }
             })
         }
-        TenantsCommand::Add { id, user, project, gateway } => {
-            let body = json!({"id": id, "users": user, "projects": project});
-            let answer = ask(gateway, "POST", "v1/tenants", Some(body))?;
-            print(answer, as_json, |_| output::line(&format!("{id} is entered")))
+        TenantsCommand::Add(args) => {
+            let body = json!({"id": args.id, "users": args.user, "projects": args.project});
+            let answer = ask(&args.gateway, "POST", "v1/tenants", Some(body))?;
+            print(answer, as_json, |_| output::line(&format!("{} is entered", args.id)))
         }
         TenantsCommand::Policy(command) => policy(command, as_json),
     }
