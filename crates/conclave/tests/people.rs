@@ -166,6 +166,13 @@ async fn two_elders_release_and_one_rejects_for_ever() {
     assert_eq!(village.claim(&village.elders[1], &second).await.status, 409);
     let result = village.result(&second).await.json();
     assert_eq!((&result["status"], &result["text"]), (&json!("rejected"), &Value::Null));
+    let data = village.house.data.clone();
+    assert!(village.house.stop());
+    let (code, report) = house::verify(&data);
+    assert_eq!(code, Some(0), "{report}");
+    // Opened, claimed and approved twice; opened, claimed and rejected.
+    assert_eq!(report["kinds"]["review.change"], 8, "{report}");
+    assert_eq!(report["kinds"]["protocol.change"], 3, "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
