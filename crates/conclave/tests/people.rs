@@ -166,6 +166,14 @@ async fn two_elders_release_and_one_rejects_for_ever() {
     assert_eq!(village.claim(&village.elders[1], &second).await.status, 409);
     let result = village.result(&second).await.json();
     assert_eq!((&result["status"], &result["text"]), (&json!("rejected"), &Value::Null));
+    // A change is durable with its note; the note becomes an entry a moment later.
+    let mut reported = (0..500).map(|_| house::verify(&village.house.data));
+    let whole = |(_, report): &(_, Value)| report["kinds"]["review.change"] == 8;
+    let (code, report) = reported.find(whole).expect("every step is in the ledger");
+    assert_eq!(code, Some(0), "{report}");
+    // Opened, claimed and approved twice; opened, claimed and rejected.
+    assert_eq!(report["kinds"]["review.change"], 8, "{report}");
+    assert_eq!(report["kinds"]["protocol.change"], 3, "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

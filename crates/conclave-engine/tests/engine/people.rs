@@ -265,10 +265,13 @@ async fn a_stale_claim_decides_nothing_and_time_calls_the_council() {
     assert!(found[0].review.council && found[0].review.status == ReviewStatus::Pending);
 }
 
+/// The headers and the body of one request.
+type Got = (Vec<(&'static str, String)>, String);
+
 /// A place outside that can be told what to answer.
 struct Place {
     answer: AtomicU16,
-    got: Mutex<Vec<(Vec<(&'static str, String)>, String)>>,
+    got: Mutex<Vec<Got>>,
 }
 
 impl Post for Place {
@@ -332,7 +335,7 @@ async fn an_event_is_tried_for_more_than_a_day_under_one_id_then_dead_and_sent_a
     place.answer.store(204, Ordering::Relaxed);
     assert_eq!(people.send_due(&place).await, Ok(1));
     assert_eq!(people.send_due(&place).await, Ok(0), "it arrived");
-    let got = place.got.lock().unwrap();
+    let got = place.got.lock().unwrap().clone();
     assert_eq!(got.len(), 12);
     let header = |at: usize, name: &str| {
         got[at].0.iter().find(|(known, _)| *known == name).unwrap().1.clone()
