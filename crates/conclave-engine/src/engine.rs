@@ -1,5 +1,6 @@
 //! The use-cases' common ground: everything a turn needs, wired once.
 
+use crate::governed::Governed;
 use crate::memory::Memory;
 use crate::panel::Panel;
 use crate::ports::{
@@ -8,6 +9,7 @@ use crate::ports::{
 };
 use crate::settings::Settings;
 use crate::verdicts::Verdicts;
+use crate::workshop::Workshop;
 use conclave_core::{AuditId, TenantId, UserId};
 use conclave_detect::{Course, Detector};
 use conclave_instinct::Instinct;
@@ -48,6 +50,10 @@ pub struct Engine {
     pub entropy: Arc<dyn Entropy>,
     /// What the operator set.
     pub settings: Arc<Settings>,
+    /// Who keeps consent, culture, money and records.
+    pub governed: Governed,
+    /// What recipes work with.
+    pub workshop: Arc<Workshop>,
 }
 
 impl Engine {

@@ -25,6 +25,8 @@ pub(crate) enum Need {
     Export,
     /// Erase a person.
     Erase,
+    /// See which recipes there are, and what is counted of them.
+    Recipes,
 }
 
 /// How much of a decision a caller may see.
@@ -68,9 +70,15 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
     match role {
         KeyRole::Owner => true,
-        KeyRole::App => matches!(need, Need::Converse | Need::Explain | Need::Prove),
-        KeyRole::Admin => matches!(need, Need::Audit | Need::Prove | Need::Erase),
-        KeyRole::Auditor => matches!(need, Need::Audit | Need::Prove | Need::Entries),
+        KeyRole::App => {
+            matches!(need, Need::Converse | Need::Explain | Need::Prove | Need::Recipes)
+        }
+        KeyRole::Admin => {
+            matches!(need, Need::Audit | Need::Prove | Need::Erase | Need::Recipes)
+        }
+        KeyRole::Auditor => {
+            matches!(need, Need::Audit | Need::Prove | Need::Entries | Need::Recipes)
+        }
         KeyRole::Reviewer | KeyRole::Elder => false,
     }
 }
@@ -98,14 +106,15 @@ mod tests {
             Need::Entries,
             Need::Export,
             Need::Erase,
+            Need::Recipes,
         ];
         for (role, open) in [
-            (Owner, [true; 7]),
-            (App, [true, false, true, true, false, false, false]),
-            (Admin, [false, true, false, true, false, false, true]),
-            (Auditor, [false, true, false, true, true, false, false]),
-            (Reviewer, [false; 7]),
-            (Elder, [false; 7]),
+            (Owner, [true; 8]),
+            (App, [true, false, true, true, false, false, false, true]),
+            (Admin, [false, true, false, true, false, false, true, true]),
+            (Auditor, [false, true, false, true, true, false, false, true]),
+            (Reviewer, [false; 8]),
+            (Elder, [false; 8]),
         ] {
             assert_eq!(doors.map(|door| opens(role, door)), open, "{role:?}");
         }

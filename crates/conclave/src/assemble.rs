@@ -7,7 +7,8 @@ use crate::config::{
 use anyhow::{Context, anyhow};
 use conclave_core::{MicroUsd, Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Ledger, Memory, Panel, Settings, Subjects, Verifier,
+    Archive, BuiltIn, Clock, Engine, Entropy, Governed, Ledger, Memory, Panel, Settings, Subjects,
+    Verifier, Workshop,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
@@ -36,6 +37,8 @@ pub struct Ground {
     pub entropy: Arc<dyn Entropy>,
     /// Keys the pseudonyms in the ledger.
     pub pseudonym_key: [u8; 32],
+    /// Who keeps consent, culture, money and records.
+    pub governed: Governed,
 }
 
 /// Builds the engine a configuration describes.
@@ -72,7 +75,45 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
         settings: Arc::new(settings),
+        governed: ground.governed.clone(),
+        workshop: Arc::new(workshop(config)?),
     })
+}
+
+/// So many recipe files of one's own are read.
+const RECIPE_FILES_MAX: usize = 64;
+
+/// The recipes, the built-in ones and an organisation's own, with what they work with.
+///
+/// # Errors
+/// When a recipe file cannot be read or used; the error names it.
+pub fn workshop(config: &Config) -> anyhow::Result<Workshop> {
+    let own = match &config.recipes.dir {
+        Some(dir) => recipe_files(dir).with_context(|| format!("recipes.dir {}", dir.display()))?,
+        None => Vec::new(),
+    };
+    Ok(Workshop::new(&own, config.recipes.settings())?)
+}
+
+/// Every `*.toml` of a directory, by name.
+fn recipe_files(dir: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    if paths.len() > RECIPE_FILES_MAX {
+        return Err(anyhow!("has more than {RECIPE_FILES_MAX} recipe files"));
+    }
+    let read = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(path).with_context(|| name.clone())?;
+        Ok((name, text))
+    };
+    paths.iter().map(read).collect()
 }
 
 /// The directives in force: the set compiled in, or the organisation's own; either way signed by the

@@ -48,6 +48,9 @@ pub enum Command {
     /// What is kept of a person: export it, or erase it; while no gateway runs.
     #[command(subcommand)]
     Subject(SubjectCommand),
+    /// Recipes: list them, run one here, count their runs; while no gateway runs.
+    #[command(subcommand)]
+    Recipes(RecipesCommand),
     /// The frozen directives: list them, verify their signature, sign a set of your own.
     #[command(subcommand)]
     Directives(DirectivesCommand),
@@ -518,6 +521,62 @@ pub enum RoleName {
     Auditor,
     /// Everything.
     Owner,
+}
+
+/// `conclave recipes`
+#[derive(Debug, Subcommand)]
+pub enum RecipesCommand {
+    /// Print every recipe, your own too.
+    List {
+        /// The configuration file, for recipes of your own.
+        #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG")]
+        config: Option<PathBuf>,
+    },
+    /// Print one with its schemas, guards and thresholds.
+    Show {
+        /// Its name.
+        name: String,
+        /// The configuration file, for recipes of your own.
+        #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG")]
+        config: Option<PathBuf>,
+    },
+    /// Run one on a request in a file; recorded like any other. The exit code is 1 without a result.
+    Run(RecipesRunArgs),
+    /// Print what is counted of the latest runs.
+    Kpis(RecipesKpisArgs),
+}
+
+/// `conclave recipes run`
+#[derive(Debug, Args)]
+pub struct RecipesRunArgs {
+    /// The request, as `POST /v1/agents/{name}/execute` takes it.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The recipe, where the file does not name it.
+    #[arg(long, value_name = "NAME")]
+    pub recipe: Option<String>,
+    /// Whose run it is.
+    #[arg(long, default_value = "default")]
+    pub tenant: String,
+    /// An earlier run of the same request that people have approved.
+    #[arg(long, value_name = "ID")]
+    pub approved_run: Option<String>,
+    /// Where.
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+/// `conclave recipes kpis`
+#[derive(Debug, Args)]
+pub struct RecipesKpisArgs {
+    /// Only of this recipe.
+    pub name: Option<String>,
+    /// Whose runs.
+    #[arg(long, default_value = "default")]
+    pub tenant: String,
+    /// Where.
+    #[command(flatten)]
+    pub open: OpenArgs,
 }
 
 /// `conclave directives`

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Migrate(command) => commands::migrate::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
         Command::Subject(command) => commands::subject::run(command, cli.json),
+        Command::Recipes(command) => commands::recipes::run(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),
     };

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect")]
 
 mod fakes;
+mod keepers;
 mod panel;
+mod recipes;
 mod time;
 mod turns;
 mod verdicts;

@@ -65,6 +65,11 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         clock: Arc::new(FixedClock),
         entropy: Arc::new(Counting::default()),
         settings: Arc::new(Settings::standard([9; 32])),
+        governed: conclave_engine::Governed::default(),
+        workshop: Arc::new(
+            conclave_engine::Workshop::new(&[], conclave_engine::RecipeSettings::default())
+                .unwrap(),
+        ),
     };
     House { engine, ledger, model }
 }

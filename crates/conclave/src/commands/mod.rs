@@ -13,6 +13,7 @@ pub mod ledger;
 mod lines;
 pub mod migrate;
 mod opened;
+pub mod recipes;
 pub mod redteam;
 mod rows;
 pub mod serve;

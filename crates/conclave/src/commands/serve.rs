@@ -75,6 +75,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         clock,
         entropy,
         pseudonym_key: store.pseudonym_key(),
+        governed: conclave_engine::Governed::default(),
     };
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
@@ -123,14 +124,22 @@ async fn listen(config: &Config) -> anyhow::Result<TcpListener> {
 /// At the very first start the log begins, and an owner key and a password are made and shown once;
 /// only their hashes are kept.
 fn welcome(store: &Store, config: &Config) -> anyhow::Result<()> {
-    if store.is_new() {
-        let draft = Draft::new(Kind::Genesis, 0);
-        let stamp = assemble::stamp(config)?;
-        let Stamp { policy, directives, build } = stamp;
-        store.ledger().append_soon(Draft { policy, directives, build, ..draft }, Body::empty());
-    }
+    begin_log(store, config)?;
     if let Err(error) = first_key(store, config).and_then(|()| first_person(store)) {
         away(error.downcast::<StoreError>()?)?;
+    }
+    Ok(())
+}
+
+/// The first entry of a new log.
+///
+/// # Errors
+/// When the directives cannot be read.
+pub(super) fn begin_log(store: &Store, config: &Config) -> anyhow::Result<()> {
+    if store.is_new() {
+        let draft = Draft::new(Kind::Genesis, 0);
+        let Stamp { policy, directives, build } = assemble::stamp(config)?;
+        store.ledger().append_soon(Draft { policy, directives, build, ..draft }, Body::empty());
     }
     Ok(())
 }

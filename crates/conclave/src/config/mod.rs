@@ -6,11 +6,13 @@
 mod check;
 mod database;
 mod load;
+mod recipes;
 mod secret;
 
 pub use check::{Finding, findings};
 pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
+pub use recipes::RecipeSection;
 pub use secret::SecretRef;
 
 use schemars::JsonSchema;
@@ -48,6 +50,9 @@ pub struct Config {
     /// How the ledger is signed and where its checkpoints are copied to.
     #[serde(skip_serializing_if = "Ledger::is_default")]
     pub ledger: Ledger,
+    /// Which models recipes use, where words may go, and recipes of one's own.
+    #[serde(skip_serializing_if = "RecipeSection::is_default")]
+    pub recipes: RecipeSection,
 }
 
 /// How the ledger is signed and where its checkpoints are copied to.
