@@ -7,7 +7,8 @@ use crate::engine::Engine;
 use crate::governance::GovernError;
 use crate::off_thread;
 use crate::running::{Running, change_texts, redacted, texts};
-use conclave_core::{MicroUsd, Mode, Sensitivity};
+use crate::workshop::BUILTIN;
+use conclave_core::{Mode, Sensitivity};
 use conclave_detect::Reading;
 use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, Issue};
 use conclave_recipes::{
@@ -253,7 +254,9 @@ impl Engine {
             return;
         }
         let settings = &self.workshop.settings;
-        let offered = (run.recipe.work == Work::Model).then(|| self.models.find(&run.model));
+        // What this program does itself goes nowhere.
+        let leaves = run.recipe.work == Work::Model && run.model != BUILTIN;
+        let offered = leaves.then(|| self.models.find(&run.model));
         let place = offered.map(|offered| {
             let provider = offered.map(|offered| offered.provider);
             provider.and_then(|name| settings.provider_regions.get(&*name).map(String::as_str))
@@ -279,6 +282,7 @@ impl Engine {
 
     /// Before: what the caller asks for in words of their own. After: what would be said.
     async fn guard_words(&self, run: &mut Running, phase: Phase) {
+        self.guard_against_orders(run, phase).await;
         let rule = run.recipe.guard(Guard::Toxicity).cloned();
         let written = phase == Phase::Post && run.recipe.work == Work::Model;
         if rule.is_none() && !written {
@@ -302,6 +306,18 @@ impl Engine {
         run.found(at, taken, "toxicity", format!("Harm of {harm} hundredths; the line is {line}."));
     }
 
+    /// Material that speaks to the model is marked; the prompt gives it no authority in any case.
+    async fn guard_against_orders(&self, run: &mut Running, phase: Phase) {
+        if phase == Phase::Post || run.recipe.work != Work::Model {
+            return;
+        }
+        let reading = self.read_words(looked_at(run, phase).join("\n"), phase).await;
+        if reading.is_injection() {
+            let why = "The material tries to give orders to the model.";
+            run.found((Guard::Toxicity, phase), Taken::Flagged, "injection", why);
+        }
+    }
+
     pub(crate) async fn read_words(&self, text: String, phase: Phase) -> Reading {
         off_thread::reading(&self.detector, move |detector| {
             let text = &text[..text.floor_char_boundary(READ_BYTES_MAX)];
@@ -312,106 +328,6 @@ impl Engine {
         })
         .await
     }
-
-    /// Sets money aside for everything the run may cost; where that is too much, for a cheaper model if the
-    /// recipe says so.
-    async fn guard_budget(&self, run: &mut Running) {
-        let rule = run.recipe.guard(Guard::Budget).cloned();
-        let Some(purse) = self.governed.purse.clone() else {
-            if rule.is_some() {
-                run.found(
-                    (Guard::Budget, Phase::Pre),
-                    Taken::Flagged,
-                    "no_purse",
-                    "No budget is kept.",
-                );
-            }
-            return;
-        };
-        if run.recipe.work != Work::Model {
-            return;
-        }
-        let at = (Guard::Budget, Phase::Pre);
-        let most = self.most(run, &run.model);
-        match self.set_aside(&*purse, run, most).await {
-            Ok(()) => run.passed(Guard::Budget, Phase::Pre),
-            Err(Short::Failed(why)) => run.found(at, Taken::Failed, "guard_failed", why),
-            Err(Short::Exceeded(why)) => {
-                let downgrades = rule.is_some_and(|rule| rule.action == GuardAction::Downgrade);
-                let cheaper = if downgrades { self.cheaper(run, most) } else { None };
-                let Some((model, less)) = cheaper else {
-                    return run.found(at, Taken::Blocked, "insufficient_quota", why);
-                };
-                match self.set_aside(&*purse, run, less).await {
-                    Ok(()) => {
-                        run.model = model;
-                        run.downgraded = true;
-                        run.found(at, Taken::Downgraded, "downgraded", why);
-                    }
-                    Err(Short::Failed(why)) => run.found(at, Taken::Failed, "guard_failed", why),
-                    Err(Short::Exceeded(why)) => {
-                        run.found(at, Taken::Blocked, "insufficient_quota", why);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The recipe's other model, if it is permitted and costs less.
-    fn cheaper(&self, run: &Running, most: MicroUsd) -> Option<(String, MicroUsd)> {
-        let model = self.workshop.model(run.recipe.models.fallback?).to_owned();
-        let sensitivity = run.request.context.sensitivity_level;
-        self.models.find(&model)?;
-        let less = self.most(run, &model);
-        (self.workshop.permits(&model, sensitivity) && less < most).then_some((model, less))
-    }
-
-    /// The most that a run can cost with this model: every attempt as long as can be.
-    fn most(&self, run: &Running, model: &str) -> MicroUsd {
-        let usage = conclave_core::Usage {
-            input_tokens: u64::from(run.recipe.limits.input_tokens_max),
-            output_tokens: u64::from(run.recipe.limits.output_tokens_max),
-        };
-        let once = self.models.find(model).map_or(MicroUsd(0), |offered| offered.cost(usage));
-        MicroUsd(once.0.saturating_mul(u64::from(crate::run_model::ATTEMPTS_MAX)))
-    }
-
-    async fn set_aside(
-        &self,
-        purse: &dyn crate::governance::Purse,
-        run: &mut Running,
-        most: MicroUsd,
-    ) -> Result<(), Short> {
-        use crate::governance::PurseError;
-        let ask = conclave_govern::Reserve {
-            id: run.id.0.into_bytes(),
-            scopes: conclave_govern::Scopes {
-                tenant: run.tenant.clone(),
-                key: run.key.as_ref().map(|key| key.as_str().to_owned()),
-                user: run.who.subject.map(hex::encode),
-                session: None,
-                recipe: Some(run.recipe.name.clone()),
-            },
-            most,
-            now_ms: self.clock.now_ms(),
-        };
-        let asked = async { Ok::<_, GovernError>(purse.reserve(ask).await) };
-        match answer(asked).await {
-            Ok(Ok(())) => {
-                run.reserved = Some(most);
-                Ok(())
-            }
-            Ok(Err(error @ PurseError::Exceeded { .. })) => Err(Short::Exceeded(error.to_string())),
-            Ok(Err(error)) => Err(Short::Failed(error.to_string())),
-            Err(why) => Err(Short::Failed(why)),
-        }
-    }
-}
-
-/// Why no money was set aside.
-enum Short {
-    Exceeded(String),
-    Failed(String),
 }
 
 /// About four bytes make a token.

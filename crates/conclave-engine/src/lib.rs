@@ -14,6 +14,7 @@ mod execute;
 mod explanation;
 mod governance;
 mod governed;
+mod guard_budget;
 mod guards;
 mod influence;
 mod memory;

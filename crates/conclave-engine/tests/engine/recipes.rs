@@ -3,7 +3,7 @@
 use crate::fakes::Scripted;
 use crate::keepers::{Keeper, Pocket};
 use crate::turns::{House, house, jury};
-use conclave_core::{AuditId, GenerationFailure, MicroUsd, TenantId};
+use conclave_core::{AuditId, GenerationFailure, MicroUsd, Score, TenantId};
 use conclave_engine::{
     Caller, Ending, ExecuteError, Executed, FetchedRun, GovernError, Governed, InterviewFocus,
     ModelDirectory, OfferedModel, PlaybookBrief, RecipeSettings, Run, ThreadMessage, Workshop,
@@ -461,15 +461,51 @@ async fn no_downgrade_to_a_model_that_is_not_permitted_for_the_sensitivity() {
     assert!(matches!(done.ending, Ending::Refused { code: "insufficient_quota", .. }));
 }
 
+/// A trained model that finds only threats, and those not very bad.
+struct Threats;
+
+impl conclave_detect::TextClassifier for Threats {
+    fn name(&self) -> &'static str {
+        "threats"
+    }
+
+    fn text(&self, _: &str, _: &str) -> conclave_detect::Estimate {
+        conclave_detect::Estimate {
+            harm: Score::ZERO,
+            crisis: Score::ZERO,
+            injection: Score::ZERO,
+            frame: Score::ZERO,
+            drift: conclave_detect::DriftMarks::default(),
+            category: conclave_core::Category::Violence,
+        }
+    }
+
+    fn reply(&self, _: &str, reply: &str, _: &str) -> conclave_detect::AsReply {
+        let harm = Score::from_hundredths(if reply.contains("regret") { 30 } else { 29 });
+        conclave_detect::AsReply { harm, ..conclave_detect::AsReply::default() }
+    }
+}
+
 #[tokio::test]
 async fn toxicity_blocks_what_would_harm() {
     let thread = json!({"ticket_thread": [{"author": "ana", "text": "My parcel is late."}]});
-    let line = r#"{"draft_response": "I will come to your house and kill you.", "proof_of_empathy": [],
-        "follow_up_actions": [], "tone_analysis": {"original": "calm", "suggested": "calm"}}"#;
-    let house = kitchen(&[Ok(line)], &[Ok("")], Some(Keeper::granting()));
-    let done = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
-    assert!(matches!(done.ending, Ending::Refused { code: "toxicity", .. }), "{:?}", done.ending);
-    assert_eq!(done.response["data"], Value::Null);
+    let shaped = |draft: &str| -> &'static str {
+        let draft = json!({
+            "draft_response": draft, "proof_of_empathy": [], "follow_up_actions": [],
+            "tone_analysis": {"original": "calm", "suggested": "calm"},
+        });
+        Box::leak(draft.to_string().into_boxed_str())
+    };
+    for (draft, blocked) in [("You will regret this.", true), ("I hear you. We will call.", false)]
+    {
+        let mut house = kitchen(&[Ok(shaped(draft))], &[Ok("")], Some(Keeper::granting()));
+        let detector = conclave_detect::Detector::builtin().unwrap();
+        house.engine.detector = Arc::new(detector.with_classifier(Arc::new(Threats)));
+        let done = house.engine.execute(run(asking("de-escalator", thread.clone()))).await.unwrap();
+        let refused = matches!(done.ending, Ending::Refused { code: "toxicity", .. });
+        assert_eq!(refused, blocked, "the line of de-escalator is .30: {:?}", done.ending);
+        assert_eq!(done.response["data"], Value::Null);
+    }
 }
 
 #[tokio::test]
