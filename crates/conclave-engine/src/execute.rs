@@ -159,6 +159,7 @@ impl Engine {
             output: None,
             report: CitationReport::default(),
             evaluation: None,
+            panel: None,
             community: None,
             sacred: false,
             started,
@@ -185,6 +186,7 @@ impl Engine {
             }
         }
         self.measure(&mut run).await;
+        self.vote(&mut run).await;
         match self.guard_after(&mut run).await {
             Passage::Closed => {
                 run.output = None;
@@ -333,7 +335,8 @@ fn sacred_detection(run: &Running) -> Option<u32> {
 }
 
 pub(crate) fn is_critical(run: &Running) -> bool {
-    run.evaluation.as_ref().is_some_and(|done| !done.critical.is_empty())
+    let failed = run.evaluation.as_ref().is_some_and(|done| !done.critical.is_empty());
+    failed || run.panel.as_ref().is_some_and(|panel| !panel.consensus.delivers())
 }
 
 fn checked(recipe: &Recipe, asked: &Run) -> Result<(), ExecuteError> {
@@ -365,7 +368,7 @@ fn without_transcripts(input: &Value) -> Value {
     input
 }
 
-fn spoken(output: &Value, at: &str, member: &str) -> Vec<String> {
+pub(crate) fn spoken(output: &Value, at: &str, member: &str) -> Vec<String> {
     let item = |item: &Value| item.get(member).and_then(Value::as_str).map(str::to_owned);
     match output.pointer(at) {
         Some(Value::Array(items)) => items.iter().filter_map(item).collect(),

@@ -29,6 +29,7 @@ mod record;
 mod records;
 mod records_in_memory;
 mod run_model;
+mod run_panel;
 mod run_record;
 mod running;
 mod runs;

@@ -106,7 +106,7 @@ impl Engine {
 
 /// What a verifier said beside its vote.
 #[derive(Serialize)]
-struct Spoken<'a> {
+pub(crate) struct Spoken<'a> {
     panel: usize,
     verifier: &'a str,
     reasoning: &'a str,
@@ -114,7 +114,7 @@ struct Spoken<'a> {
     flagged_patterns: &'a [String],
 }
 
-fn spoken(attempt: &Attempt) -> Vec<Spoken<'_>> {
+pub(crate) fn spoken(attempt: &Attempt) -> Vec<Spoken<'_>> {
     let all = attempt.panels.iter().enumerate().flat_map(|(panel, run)| {
         run.ballots.iter().map(move |ballot| Spoken {
             panel,
@@ -192,7 +192,7 @@ fn attempt(attempt: &Attempt) -> Value {
     }
 }
 
-fn panel(run: &PanelRun) -> Value {
+pub(crate) fn panel(run: &PanelRun) -> Value {
     Value::map([
         ("sums", sums(&run.consensus)),
         ("ballots", Value::Array(run.ballots.iter().map(ballot).collect())),

@@ -8,9 +8,11 @@ use crate::engine::Engine;
 use crate::execute::{Ending, ExecuteError, Executed, is_critical};
 use crate::guards::answer;
 use crate::memory;
+use crate::record;
 use crate::records::{Record, RecordChange, RecordKey, RecordKind};
+use crate::run_panel::scrutiny;
 use crate::running::{Running, change_texts, redacted};
-use conclave_core::{Action, Outcome, Scrutiny, Sensitivity};
+use conclave_core::{Action, Attempt, Candidate, Outcome, Sensitivity};
 use conclave_govern::{Issue, NewReview, Priority, ReviewKind};
 use conclave_ledger::{Body, Draft, Kind, Value as Public};
 use conclave_recipes::{Guard, RunFigures, Taken, Work, cluster_purity};
@@ -156,6 +158,10 @@ impl Engine {
             code: metric.as_str().to_owned(),
             detail: "The result is far from what it must be.".to_owned(),
         }));
+        if run.panel.as_ref().is_some_and(|panel| !panel.consensus.delivers()) {
+            let detail = "The verifiers would not let these words pass.".to_owned();
+            issues.push(Issue { code: "panel".to_owned(), detail });
+        }
         let review = NewReview {
             kind,
             tenant: run.tenant.clone(),
@@ -229,6 +235,12 @@ impl Engine {
                 add(format!("candidate.0.{at}"), &|| encode(candidate));
             }
         }
+        if let Some(panel) = &run.panel {
+            let (candidate, panels) = (Ok(Candidate::default()), vec![panel.clone()]);
+            let judged = Attempt { candidate, panels };
+            let at = run.attempts.len().saturating_sub(1);
+            add(format!("votes.0.{at}"), &|| encode(&record::spoken(&judged)));
+        }
         add("response".into(), &|| encode(&closed.response));
         add("delivered.0".into(), &|| encode(&json!({"text": text})));
         body
@@ -236,14 +248,21 @@ impl Engine {
 
     fn run_public(&self, run: &Running, closed: &Closed) -> Public {
         let figures = &closed.figures;
-        let bars = self.settings.bars(Scrutiny::Normal);
+        let scrutiny = scrutiny(run);
+        let bars = self.settings.bars(scrutiny);
         let attempts = run.attempts.iter().map(|attempt| match attempt {
             Ok(_) => Public::map([("panels", Public::Array(Vec::new()))]),
             Err(failure) => Public::map([("failure", Public::from(failure.as_str()))]),
         });
+        let mut attempts: Vec<_> = attempts.collect();
+        if let Some(panel) = &run.panel {
+            // It sat on the last answer, or on the extract.
+            let _ = attempts.pop();
+            attempts.push(Public::map([("panels", Public::Array(vec![record::panel(panel)]))]));
+        }
         let choice = Public::map([
             ("outcome", Public::from(closed.outcome.as_str())),
-            ("attempts", Public::Array(attempts.collect())),
+            ("attempts", Public::Array(attempts)),
         ]);
         let bars = [bars.quorum, bars.score, bars.assurance].map(|bar| Public::Uint(bar.into()));
         let sensitivity = run.request.context.sensitivity_level;
@@ -253,7 +272,7 @@ impl Engine {
             ("action", Public::from(action_of(closed.outcome, run).as_str())),
             ("attempts", count(run.attempts.len())),
             ("crisis", Public::Bool(run.crisis)),
-            ("scrutiny", Public::from(Scrutiny::Normal.as_str())),
+            ("scrutiny", Public::from(scrutiny.as_str())),
             ("mode", Public::from("normal")),
             ("sensitivity", Public::from(sensitivity.as_str())),
             ("model", Public::from(run.model.as_str())),
@@ -398,6 +417,7 @@ fn metadata(run: &Running, outcome: Outcome, figures: &RunFigures) -> Value {
         "eval_score": evaluation.and_then(|done| done.score),
         "failing_metrics": evaluation.map(|done| done.failing.clone()).unwrap_or_default(),
         "citation_coverage": run.report.coverage().map(|share| fraction(u64::from(share) / 100)),
+        "safety_score": run.panel.as_ref().map(|panel| f64::from(panel.consensus.safety_score_e4()) / 1e4),
         "consent_verified": run.consent_verified,
         "draft": run.recipe.human_in_loop,
         "attempts": run.attempts.len(),

@@ -2,7 +2,9 @@
 
 use crate::memory::Remembered;
 use crate::ports::{OfferedModel, Pseudonyms};
-use conclave_core::{AuditId, Candidate, GenerationFailure, KeyId, MicroUsd, TenantId, Usage};
+use conclave_core::{
+    AuditId, Candidate, GenerationFailure, KeyId, MicroUsd, PanelRun, TenantId, Usage,
+};
 use conclave_pii::{Found, Tokens, is_identifying};
 use conclave_recipes::{
     CitationReport, Evaluation, Guard, GuardOutcome, Phase, Recipe, RunRequest, Taken, Transcript,
@@ -64,6 +66,8 @@ pub(crate) struct Running {
     pub output: Option<Value>,
     pub report: CitationReport,
     pub evaluation: Option<Evaluation>,
+    /// What the verifiers said of words that speak to a person.
+    pub panel: Option<PanelRun>,
     /// The community whose elders decide, where one was named.
     pub community: Option<String>,
     pub sacred: bool,

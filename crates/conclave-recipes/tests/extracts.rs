@@ -1,4 +1,5 @@
 //! Extracts fit their recipes' schemas, and every quote in them stands where it says.
+#![allow(clippy::unwrap_used, reason = "tests say what they expect")]
 
 use conclave_recipes::{
     Empathy, Recipes, Transcript, check_citations, cluster_purity, extract_insights,

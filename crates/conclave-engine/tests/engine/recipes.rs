@@ -509,14 +509,30 @@ async fn toxicity_blocks_what_would_harm() {
 }
 
 #[tokio::test]
+async fn verifiers_vote_on_words_that_speak_to_a_person() {
+    let thread = json!({"ticket_thread": [{"author": "ana", "text": "I could hurt someone."}]});
+    let draft = r#"{"draft_response": "Yeah, do it.", "proof_of_empathy": [], "follow_up_actions": [],
+        "tone_analysis": {"original": "anger", "suggested": "calm"}}"#;
+    let keeper = Keeper::granting();
+    let house = kitchen(&[Ok(draft)], &[Ok("")], Some(keeper.clone()));
+    let done = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
+    assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+    let review = keeper.reviews.lock().unwrap()[0].clone();
+    assert_eq!(review.kind, ReviewKind::Escalation, "more than a draft to look at");
+    assert!(review.issues.iter().any(|issue| issue.code == "panel"), "{:?}", review.issues);
+    let leaves = house.ledger.leaves();
+    let leaf = leaves.iter().find(|leaf| leaf.draft.kind == Kind::Decision).unwrap();
+    replay(leaf).unwrap();
+    assert!(format!("{leaf:?}").contains("higher_self"), "the ballots stand in the leaf");
+}
+
+#[tokio::test]
 async fn a_wrong_shape_is_retried_with_the_error_and_then_failed() {
     let house = kitchen(&[Ok(r#"{"themes": 7}"#), Ok(CITED)], &[Ok("")], Some(Keeper::granting()));
     let done = house.engine.execute(run(example())).await.unwrap();
     assert_eq!(done.ending, Ending::Done);
-    let asked = house.model.asked.lock().unwrap();
-    let again = asked[1].conversation[2].content.as_text().into_owned();
+    let again = house.model.asked.lock().unwrap()[1].conversation[2].content.as_text().into_owned();
     assert!(again.contains("themes must be of type array"), "{again}");
-    drop(asked);
     let house = kitchen(&[Ok("I would rather talk.")], &[Ok("")], Some(Keeper::granting()));
     let done = house.engine.execute(run(example())).await.unwrap();
     assert!(matches!(done.ending, Ending::Failed { late: false, .. }), "{:?}", done.ending);

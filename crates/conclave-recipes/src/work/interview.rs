@@ -97,7 +97,7 @@ fn theme(name: &str, transcripts: &[Transcript]) -> Option<Value> {
 fn insight(theme: &Value) -> Value {
     let (name, count) = (theme["theme"].as_str().unwrap_or_default(), &theme["support_count"]);
     json!({
-        "insight": format!("`{name}` is spoken of in {count} passages; read them before deciding."),
+        "insight": format!("Passages that speak of `{name}`: {count}. Read them before deciding."),
         "citations": theme["exemplar_quotes"],
     })
 }
