@@ -527,23 +527,27 @@ pub enum RoleName {
 #[derive(Debug, Subcommand)]
 pub enum RecipesCommand {
     /// Print every recipe, your own too.
-    List {
-        /// The configuration file, for recipes of your own.
-        #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG")]
-        config: Option<PathBuf>,
-    },
+    List(RecipesListArgs),
     /// Print one with its schemas, guards and thresholds.
     Show {
         /// Its name.
         name: String,
-        /// The configuration file, for recipes of your own.
-        #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG")]
-        config: Option<PathBuf>,
+        /// Which there are.
+        #[command(flatten)]
+        list: RecipesListArgs,
     },
     /// Run one on a request in a file; recorded like any other. The exit code is 1 without a result.
     Run(RecipesRunArgs),
     /// Print what is counted of the latest runs.
     Kpis(RecipesKpisArgs),
+}
+
+/// Which recipes there are.
+#[derive(Debug, Args)]
+pub struct RecipesListArgs {
+    /// The configuration file, for recipes of your own.
+    #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG")]
+    pub config: Option<PathBuf>,
 }
 
 /// `conclave recipes run`

@@ -23,8 +23,8 @@ use std::sync::Arc;
 pub fn run(command: &RecipesCommand, as_json: bool) -> anyhow::Result<Answer> {
     let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match command {
-        RecipesCommand::List { config } => list(config.as_deref(), as_json),
-        RecipesCommand::Show { name, config } => show(name, config.as_deref()),
+        RecipesCommand::List(args) => list(args.config.as_deref(), as_json),
+        RecipesCommand::Show { name, list } => show(name, list.config.as_deref()),
         RecipesCommand::Run(args) => runtime()?.block_on(execute(args)),
         RecipesCommand::Kpis(args) => runtime()?.block_on(count(args)),
     }
