@@ -20,6 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("conclave-pii", &[]),
     ("conclave-govern", &["conclave-core"]),
     ("conclave-eval", &[]),
+    ("conclave-recipes", &["conclave-core", "conclave-detect", "conclave-pii"]),
     ("conclave-instinct", &["conclave-core"]),
     ("conclave-verifiers", &["conclave-core", "conclave-detect"]),
     ("conclave-voice", &["conclave-core", "conclave-detect"]),
@@ -33,6 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-detect",
             "conclave-instinct",
             "conclave-pii",
+            "conclave-recipes",
             "conclave-verifiers",
             "conclave-voice",
         ],
@@ -56,6 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-failpoint",
             "conclave-govern",
             "conclave-ledger",
+            "conclave-recipes",
         ],
     ),
     (
@@ -81,6 +84,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-eval",
             "conclave-govern",
             "conclave-pii",
+            "conclave-recipes",
         ],
     ),
     (
@@ -92,7 +96,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates without IO, clock, chance or waiting.
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "conclave-core",
     "conclave-ledger",
     "conclave-detect",
@@ -100,6 +104,7 @@ const PURE: [&str; 9] = [
     "conclave-pii",
     "conclave-govern",
     "conclave-eval",
+    "conclave-recipes",
     "conclave-verifiers",
     "conclave-voice",
 ];

@@ -258,6 +258,22 @@ fn kebab(name: &str) -> String {
 }
 
 #[test]
+fn every_test_that_a_page_names_exists() -> Outcome<()> {
+    let page = read("docs/reference/orchestration.md")?;
+    let table = page.split("the test that shows it\n").nth(1).unwrap_or_default();
+    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let named = rows.filter_map(|row| row.split(" | ").nth(1));
+    let names: Vec<_> = named.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert!(names.len() > 40, "the scan finds the tests: {names:?}");
+    let mut code = String::new();
+    for path in with_extension(&root()?.join("crates"), "rs")? {
+        code.push_str(&fs::read_to_string(&path)?);
+    }
+    let lost = names.iter().filter(|name| !code.contains(&format!("fn {name}(")));
+    none_of(lost.map(|name| format!("there is no test `{name}`")).collect())
+}
+
+#[test]
 fn links_and_headings_are_read_as_written() {
     assert_eq!(targets("[a](x.md#b) `[no](y)` [c](../z)"), ["x.md#b", "../z"]);
     assert_eq!(anchor("## What is not here yet"), "what-is-not-here-yet");

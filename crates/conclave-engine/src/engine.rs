@@ -10,6 +10,7 @@ use crate::ports::{
 use crate::settings::Settings;
 use crate::steward::Steward;
 use crate::verdicts::Verdicts;
+use crate::workshop::Workshop;
 use conclave_core::{AuditId, TenantId, UserId};
 use conclave_detect::{Course, Detector};
 use conclave_instinct::Instinct;
@@ -54,6 +55,8 @@ pub struct Engine {
     pub steward: Option<Arc<Steward>>,
     /// Who may what, as far as it is set up.
     pub governed: Governed,
+    /// What recipes work with.
+    pub workshop: Arc<Workshop>,
 }
 
 impl Engine {

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** absent means that nobody set it up; trouble with a part that is there is an error.
 
-use crate::governance::Governance;
+use crate::governance::{Governance, Purse};
 use crate::people::People;
 use crate::records::Records;
 use crate::webhooks::Post;
@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub struct Governed {
     /// Knows what people and communities have said.
     pub governance: Option<Arc<dyn Governance>>,
+    /// Keeps the money.
+    pub purse: Option<Arc<dyn Purse>>,
     /// Keeps records.
     pub records: Option<Arc<dyn Records>>,
     /// Consents, protocols, reviews and webhooks, for those who change them.
@@ -28,6 +30,7 @@ impl Governed {
         let governance: Arc<dyn Governance> = people.clone();
         Self {
             governance: Some(governance),
+            purse: None,
             records: Some(records),
             people: Some(people),
             post: Some(post),

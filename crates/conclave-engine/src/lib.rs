@@ -14,9 +14,12 @@ mod decision;
 mod deliver;
 mod delivery;
 mod engine;
+mod execute;
 mod explanation;
 mod governance;
 mod governed;
+mod guard_budget;
+mod guards;
 mod holding;
 mod influence;
 mod memory;
@@ -30,11 +33,17 @@ mod preflight;
 mod proofs;
 mod protocols;
 mod pseudonym;
+mod recipe_calls;
 mod record;
 mod records;
 mod records_in_memory;
 mod release;
 mod reviews;
+mod run_model;
+mod run_panel;
+mod run_record;
+mod running;
+mod runs;
 mod settings;
 mod spend;
 mod steward;
@@ -47,6 +56,7 @@ mod verdicts;
 mod view;
 mod webhooks;
 mod windows;
+mod workshop;
 
 /// What texts were read as; part of a [`Case`].
 pub use conclave_detect::Reading;
@@ -62,6 +72,7 @@ pub use decision::{Choice, Decision, Delivered, Terms, Window};
 pub use deliver::{DeliverError, Reply};
 pub use delivery::Delivery;
 pub use engine::Engine;
+pub use execute::{Ending, ExecuteError, Executed};
 pub use explanation::{Explanation, SafetyVerification, explain};
 pub use governance::{Announcement, EventKind, GovernError, Governance, Purse, PurseError};
 pub use governed::Governed;
@@ -80,6 +91,7 @@ pub use ports::{
 pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use protocols::{Caller, Elder};
 pub use pseudonym::{KeyedSubjects, pseudonym};
+pub use recipe_calls::{InterviewFocus, PlaybookBrief, RecipeCaller, ThreadMessage};
 pub use records::{
     RECORD_BYTES_MAX, RECORD_ID_BYTES_MAX, Record, RecordChange, RecordKey, RecordKind,
     RecordQuery, Records, RecordsError,
@@ -87,6 +99,8 @@ pub use records::{
 pub use records_in_memory::RecordsInMemory;
 pub use release::{Progress, ReleasedWindow};
 pub use reviews::{Held, ReviewFilter, review_id_of};
+pub use running::Run;
+pub use runs::FetchedRun;
 pub use settings::{AuditFailure, Settings, StreamPolicy};
 pub use spend::tokens_at_most;
 pub use steward::{Fee, Steward, StewardState, Unpaid, resets_ms};
@@ -97,3 +111,4 @@ pub use usage::{UsageBook, UsageRow};
 pub use verdicts::Verdicts;
 pub use view::view;
 pub use webhooks::{Letter, Post, Webhook, webhook_signature};
+pub use workshop::{RecipeSettings, Workshop, WorkshopError};

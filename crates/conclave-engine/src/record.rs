@@ -115,7 +115,7 @@ impl Engine {
 
 /// What a verifier said beside its vote.
 #[derive(Serialize)]
-struct Spoken<'a> {
+pub(crate) struct Spoken<'a> {
     panel: usize,
     verifier: &'a str,
     reasoning: &'a str,
@@ -123,7 +123,7 @@ struct Spoken<'a> {
     flagged_patterns: &'a [String],
 }
 
-fn spoken(attempt: &Attempt) -> Vec<Spoken<'_>> {
+pub(crate) fn spoken(attempt: &Attempt) -> Vec<Spoken<'_>> {
     let all = attempt.panels.iter().enumerate().flat_map(|(panel, run)| {
         run.ballots.iter().map(move |ballot| Spoken {
             panel,
@@ -251,7 +251,6 @@ fn attempt(attempt: &Attempt) -> Value {
     }
 }
 
-/// One run of the panel: its sums, which a replay must come to again, and its ballots.
 pub(crate) fn panel(run: &PanelRun) -> Value {
     Value::map([
         ("sums", sums(&run.consensus)),

@@ -43,6 +43,8 @@ pub(crate) enum Need {
     DecideReviews,
     /// Say where events are sent to.
     Webhooks,
+    /// See which recipes there are, and what is counted of them.
+    Recipes,
 }
 
 /// How much of a decision a caller may see.
@@ -91,6 +93,7 @@ pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
             Need::Converse
                 | Need::Explain
                 | Need::Prove
+                | Need::Recipes
                 | Need::Consents
                 | Need::ReadProtocols
                 | Need::ReadReviews
@@ -99,6 +102,7 @@ pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
             need,
             Need::Audit
                 | Need::Prove
+                | Need::Recipes
                 | Need::Erase
                 | Need::Policies
                 | Need::Govern
@@ -112,6 +116,7 @@ pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
             need,
             Need::Audit
                 | Need::Prove
+                | Need::Recipes
                 | Need::Entries
                 | Need::Policies
                 | Need::Usage

@@ -10,11 +10,11 @@ use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
     Archive, BuiltIn, Clock, Engine, Entropy, Governed, Ledger, Memory, Panel, People, Policies,
-    Records, Settings, StewardState, Subjects, Verifier,
+    Records, Settings, StewardState, Subjects, Verifier, Workshop,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
-use conclave_store::{RetentionRules, RootKey, Stamp, TenantRetention};
+use conclave_store::{RetentionRules, RootKey, Stamp, Store, TenantRetention};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
@@ -45,6 +45,31 @@ pub struct Ground {
     pub people: Arc<People>,
 }
 
+/// What outlives a reload, over a store.
+pub fn ground(
+    store: &Store,
+    steward: Arc<StewardState>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+) -> Ground {
+    let records = store.records();
+    let (subjects, key) = (store.subjects(), store.pseudonym_key());
+    let people =
+        People::new(records.clone(), subjects.clone(), clock.clone(), entropy.clone(), key);
+    Ground {
+        ledger: store.ledger(),
+        archive: store.archive(),
+        memory: Arc::new(Memory::new(store.archive())),
+        steward,
+        subjects,
+        clock,
+        entropy,
+        pseudonym_key: key,
+        records,
+        people: Arc::new(people),
+    }
+}
+
 /// Builds the engine a configuration describes.
 ///
 /// It is built in a thread of its own: compiling the data files leaves tens of megabytes of scraps in
@@ -65,7 +90,8 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
     let upstream = Upstream::connect(config, &Prices::of(config, now_ms)?)?;
     let settings =
         Settings { directives: instinct.digest(), ..settings(config, ground.pseudonym_key) };
-    let steward = steward(config, ground.steward.clone(), now_ms, settings.turn_deadline)?;
+    let steward =
+        Arc::new(steward(config, ground.steward.clone(), now_ms, settings.turn_deadline)?);
     Ok(Engine {
         instinct: Arc::new(instinct),
         detector: Arc::new(crate::commands::checker::detector(config.detection.second_tier)?),
@@ -81,15 +107,52 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         subjects: ground.subjects.clone(),
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
-        steward: Some(Arc::new(steward)),
+        steward: Some(steward.clone()),
         settings: Arc::new(settings),
-        governed: governed(config, ground),
+        governed: Governed { purse: Some(steward), ..governed(config, ground) },
+        workshop: Arc::new(workshop(config)?),
     })
 }
 
 fn governed(config: &Config, ground: &Ground) -> Governed {
     let post = Arc::new(GuardedPost { allow_private: config.webhooks.allow_private });
     Governed::by(ground.people.clone(), ground.records.clone(), post)
+}
+
+/// So many recipe files of one's own are read.
+const RECIPE_FILES_MAX: usize = 64;
+
+/// The recipes, the built-in ones and an organisation's own, with what they work with.
+///
+/// # Errors
+/// When a recipe file cannot be read or used; the error names it.
+pub fn workshop(config: &Config) -> anyhow::Result<Workshop> {
+    let own = match &config.recipes.dir {
+        Some(dir) => recipe_files(dir).with_context(|| format!("recipes.dir {}", dir.display()))?,
+        None => Vec::new(),
+    };
+    Ok(Workshop::new(&own, config.recipes.settings())?)
+}
+
+/// Every `*.toml` of a directory, by name.
+fn recipe_files(dir: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    if paths.len() > RECIPE_FILES_MAX {
+        return Err(anyhow!("has more than {RECIPE_FILES_MAX} recipe files"));
+    }
+    let read = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(path).with_context(|| name.clone())?;
+        Ok((name, text))
+    };
+    paths.iter().map(read).collect()
 }
 
 /// The directives in force: the set compiled in, or the organisation's own; either way signed by the

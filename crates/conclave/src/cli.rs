@@ -64,6 +64,9 @@ pub enum Command {
     /// Where events are sent to, and what did not arrive; asks a running gateway.
     #[command(subcommand)]
     Webhooks(WebhooksCommand),
+    /// Recipes: list them, run one here, count their runs; while no gateway runs.
+    #[command(subcommand)]
+    Recipes(RecipesCommand),
     /// The frozen directives: list them, verify their signature, sign a set of your own.
     #[command(subcommand)]
     Directives(DirectivesCommand),
@@ -602,6 +605,66 @@ pub enum RoleName {
     Auditor,
     /// Everything.
     Owner,
+}
+
+/// `conclave recipes`
+#[derive(Debug, Subcommand)]
+pub enum RecipesCommand {
+    /// Print every recipe, your own too.
+    List(RecipesListArgs),
+    /// Print one with its schemas, guards and thresholds.
+    Show {
+        /// Its name.
+        name: String,
+        /// Which there are.
+        #[command(flatten)]
+        list: RecipesListArgs,
+    },
+    /// Run one on a request in a file; recorded like any other. The exit code is 1 without a result.
+    Run(RecipesRunArgs),
+    /// Print what is counted of the latest runs.
+    Kpis(RecipesKpisArgs),
+}
+
+/// Which recipes there are.
+#[derive(Debug, Args)]
+pub struct RecipesListArgs {
+    /// The configuration file, for recipes of your own.
+    #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+/// `conclave recipes run`
+#[derive(Debug, Args)]
+pub struct RecipesRunArgs {
+    /// The request, as `POST /v1/agents/{name}/execute` takes it.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The recipe, where the file does not name it.
+    #[arg(long, value_name = "NAME")]
+    pub recipe: Option<String>,
+    /// Whose run it is.
+    #[arg(long, default_value = "default")]
+    pub tenant: String,
+    /// An earlier run of the same request that people have approved.
+    #[arg(long, value_name = "ID")]
+    pub approved_run: Option<String>,
+    /// Where.
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+/// `conclave recipes kpis`
+#[derive(Debug, Args)]
+pub struct RecipesKpisArgs {
+    /// Only of this recipe.
+    pub name: Option<String>,
+    /// Whose runs.
+    #[arg(long, default_value = "default")]
+    pub tenant: String,
+    /// Where.
+    #[command(flatten)]
+    pub open: OpenArgs,
 }
 
 /// `conclave directives`

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Consents(command) => commands::people::consents(command, cli.json),
         Command::Protocols(command) => commands::people::protocols(command, cli.json),
         Command::Webhooks(command) => commands::people::webhooks(command, cli.json),
+        Command::Recipes(command) => commands::recipes::run(command, cli.json),
         Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),
     };

@@ -41,7 +41,10 @@ async fn start(extra: &str) -> (House, MockModel, tempfile::TempDir) {
 }
 
 /// The interfaces that answer a person: path, request, and where the text of the answer stands.
-fn interfaces() -> [(&'static str, fn(&str) -> Value, &'static str); 4] {
+/// A path, how its request is made of a text, and where its reply's text stands.
+type Interface = (&'static str, fn(&str) -> Value, &'static str);
+
+fn interfaces() -> [Interface; 4] {
     [
         (
             "/v1/chat/completions",

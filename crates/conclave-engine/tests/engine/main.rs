@@ -3,9 +3,11 @@
 
 mod fakes;
 mod holding;
+mod keepers;
 mod money;
 mod panel;
 mod people;
+mod recipes;
 mod time;
 mod turns;
 mod verdicts;

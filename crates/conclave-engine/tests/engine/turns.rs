@@ -67,6 +67,10 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         settings: Arc::new(Settings::standard([9; 32])),
         steward: None,
         governed: conclave_engine::Governed::default(),
+        workshop: Arc::new(
+            conclave_engine::Workshop::new(&[], conclave_engine::RecipeSettings::default())
+                .unwrap(),
+        ),
     };
     House { engine, ledger, model }
 }

@@ -1,5 +1,6 @@
 //! Every route, in one table.
 
+mod agents;
 mod chat;
 mod completions;
 mod consents;
@@ -50,6 +51,10 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("post", "/v1/embeddings"),
     ("post", "/v1/completions"),
     ("post", "/v1/verify"),
+    ("get", "/v1/agents"),
+    ("get", "/v1/agents/{name}"),
+    ("post", "/v1/agents/{name}/execute"),
+    ("get", "/v1/agents/runs/{id}"),
     ("get", "/v1/models"),
     ("get", "/v1/models/{model}"),
     ("get", "/v1/decisions"),
@@ -109,6 +114,10 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/v1/embeddings", post(embeddings::create))
         .route("/v1/completions", post(completions::create))
         .route("/v1/verify", post(verify::verify))
+        .route("/v1/agents", get(agents::list))
+        .route("/v1/agents/{name}", get(agents::one))
+        .route("/v1/agents/{name}/execute", post(agents::execute))
+        .route("/v1/agents/runs/{id}", get(agents::fetch))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{model}", get(models::one))
         .route("/v1/decisions", get(decisions::list))

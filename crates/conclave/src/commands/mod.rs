@@ -15,6 +15,7 @@ mod lines;
 pub mod migrate;
 mod opened;
 pub mod people;
+pub mod recipes;
 pub mod redteam;
 mod rows;
 pub mod serve;

@@ -12,7 +12,7 @@ use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole, Memory, People, StewardState};
+use conclave_engine::{Clock, Entropy, KeyRole};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
@@ -69,7 +69,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?);
     let steward = governing::begin(&store, &config, clock.clone()).await;
-    let ground = ground(&store, steward.clone(), clock, entropy);
+    let ground = assemble::ground(&store, steward.clone(), clock, entropy);
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
     let (manners, keys) = (assemble::manners(&config), store.keys());
@@ -109,31 +109,6 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     Ok(())
 }
 
-/// What outlives a reload.
-fn ground(
-    store: &Store,
-    steward: Arc<StewardState>,
-    clock: Arc<dyn Clock>,
-    entropy: Arc<dyn Entropy>,
-) -> Ground {
-    let records = store.records();
-    let (subjects, key) = (store.subjects(), store.pseudonym_key());
-    let people =
-        People::new(records.clone(), subjects.clone(), clock.clone(), entropy.clone(), key);
-    Ground {
-        ledger: store.ledger(),
-        archive: store.archive(),
-        memory: Arc::new(Memory::new(store.archive())),
-        steward,
-        subjects,
-        clock,
-        entropy,
-        pseudonym_key: key,
-        records,
-        people: Arc::new(people),
-    }
-}
-
 /// Tells webhooks what happens, and lets time go by for what waits.
 fn outbox(config: &Config, ground: &Ground) -> anyhow::Result<Outbox> {
     Ok(Outbox {
@@ -157,14 +132,22 @@ async fn listen(config: &Config) -> anyhow::Result<TcpListener> {
 /// At the very first start the log begins, and an owner key and a password are made and shown once;
 /// only their hashes are kept.
 fn welcome(store: &Store, config: &Config) -> anyhow::Result<()> {
-    if store.is_new() {
-        let draft = Draft::new(Kind::Genesis, 0);
-        let stamp = assemble::stamp(config)?;
-        let Stamp { policy, directives, build } = stamp;
-        store.ledger().append_soon(Draft { policy, directives, build, ..draft }, Body::empty());
-    }
+    begin_log(store, config)?;
     if let Err(error) = first_key(store, config).and_then(|()| first_person(store)) {
         away(error.downcast::<StoreError>()?)?;
+    }
+    Ok(())
+}
+
+/// The first entry of a new log.
+///
+/// # Errors
+/// When the directives cannot be read.
+pub(super) fn begin_log(store: &Store, config: &Config) -> anyhow::Result<()> {
+    if store.is_new() {
+        let draft = Draft::new(Kind::Genesis, 0);
+        let Stamp { policy, directives, build } = assemble::stamp(config)?;
+        store.ledger().append_soon(Draft { policy, directives, build, ..draft }, Body::empty());
     }
     Ok(())
 }

@@ -32,6 +32,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     check_upstream::check(config, &mut found);
     anchors(config, &mut found);
     tenants(config, &mut found);
+    recipes(config, &mut found);
     warnings(config, &mut found);
     found.0.sort_by_key(|finding| !finding.is_error);
     found.0
@@ -166,6 +167,14 @@ fn tenants(config: &Config, found: &mut Findings) {
                 found.error(format!("{path}.legal_hold_users[{at}]"), error.to_string());
             }
         }
+    }
+}
+
+fn recipes(config: &Config, found: &mut Findings) {
+    let models: Vec<_> = config.models.iter().map(|model| model.name.as_str()).collect();
+    let providers: Vec<_> = config.providers.iter().map(|one| one.name.as_str()).collect();
+    for (path, message) in config.recipes.faults(&models, &providers) {
+        found.error(path, message);
     }
 }
 

@@ -8,6 +8,7 @@ mod check_upstream;
 mod database;
 mod load;
 mod named;
+mod recipes;
 mod secret;
 mod upstream;
 mod verifiers;
@@ -16,6 +17,7 @@ pub use check::{Finding, findings};
 pub use check_upstream::{OUTSIDE_TIMEOUT_MS, stand_ins};
 pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
+pub use recipes::RecipeSection;
 pub use secret::SecretRef;
 pub use upstream::{OfferedModel, Provider, ProviderKind};
 pub use verifiers::{GuardTemplate, OnFailure, SeatChange, VerifierKind};
@@ -67,6 +69,9 @@ pub struct Config {
     /// Where events may be sent to.
     #[serde(skip_serializing_if = "Webhooks::is_default")]
     pub webhooks: Webhooks,
+    /// Which models recipes use, where words may go, and recipes of one's own.
+    #[serde(skip_serializing_if = "RecipeSection::is_default")]
+    pub recipes: RecipeSection,
 }
 
 /// Who looks at what waits for a person.

@@ -1,0 +1,68 @@
+//! The panel on what a recipe would say to a person: the same verifiers, bars and arithmetic as for any reply.
+
+use crate::engine::Engine;
+use crate::execute::spoken;
+use crate::off_thread;
+use crate::running::{Running, texts};
+use conclave_core::{
+    Candidate, Message, Mode, PanelRun, Role, Scrutiny, Sensitivity, TurnContext, decide,
+};
+use conclave_recipes::{Address, Phase};
+use conclave_verifiers::Case;
+use serde_json::Value;
+use std::sync::Arc;
+
+impl Engine {
+    /// Has the verifiers vote on words that speak to somebody; nothing is asked where there are none.
+    pub(crate) async fn vote(&self, run: &mut Running) {
+        let Some(output) = &run.output else { return };
+        let to_people = run.recipe.prose.iter().filter(|place| place.address == Address::To);
+        let said: Vec<_> =
+            to_people.flat_map(|place| spoken(output, &place.at, &place.member)).collect();
+        if said.is_empty() {
+            return;
+        }
+        let candidate = Candidate { text: said.join("\n\n"), ..Candidate::default() };
+        let conversation = conversation(run);
+        let before: Vec<_> =
+            conversation.iter().map(|one| one.content.as_text().into_owned()).collect();
+        let input = self.read_words(before.last().cloned().unwrap_or_default(), Phase::Pre).await;
+        let (before, text) = (before.join("\n"), candidate.text.clone());
+        let reply = off_thread::reading(&self.detector, move |detector| {
+            detector.read_reply(&before, &text, Mode::Normal)
+        })
+        .await;
+        let stated = &run.request.context;
+        let context = TurnContext {
+            country: stated.country.clone(),
+            sensitivity: stated.sensitivity_level,
+            affiliations: stated.cultural_affiliations.clone(),
+            ..TurnContext::default()
+        };
+        let case = Case::new(conversation, candidate, context, Arc::new(input), reply);
+        let ballots = self.panel.judge(Arc::new(case), self.settings.panel_deadline).await;
+        let consensus = decide(&ballots, self.settings.bars(scrutiny(run)), run.crisis);
+        run.panel = Some(PanelRun { ballots, consensus });
+    }
+}
+
+/// How strictly a run is treated.
+pub(crate) fn scrutiny(run: &Running) -> Scrutiny {
+    match run.request.context.sensitivity_level {
+        Sensitivity::Sacred => Scrutiny::Strict,
+        _ if run.crisis => Scrutiny::Strict,
+        Sensitivity::High => Scrutiny::Raised,
+        Sensitivity::Low | Sensitivity::Medium => Scrutiny::Normal,
+    }
+}
+
+/// What the person wrote, message by message; else whatever was given.
+fn conversation(run: &Running) -> Arc<[Message]> {
+    let thread = run.input.get("ticket_thread").and_then(Value::as_array);
+    let said = thread.into_iter().flatten().filter_map(|one| one.get("text")?.as_str());
+    let messages: Vec<_> = said.map(|text| Message::text(Role::User, text)).collect();
+    if messages.is_empty() {
+        return [Message::text(Role::User, texts(&run.input).join("\n"))].into();
+    }
+    messages.into()
+}

@@ -1,0 +1,745 @@
+//! Recipes through the engine: what models may see, what leaves, what waits, and what is recorded.
+
+use crate::fakes::Scripted;
+use crate::keepers::{Keeper, Pocket};
+use crate::turns::{House, house, jury};
+use conclave_core::{AuditId, GenerationFailure, MicroUsd, Score, TenantId};
+use conclave_engine::{
+    Ending, ExecuteError, Executed, FetchedRun, GovernError, Governed, InterviewFocus,
+    ModelDirectory, OfferedModel, PlaybookBrief, RecipeCaller, RecipeSettings, Run, ThreadMessage,
+    Workshop, replay,
+};
+use conclave_govern::{ConsentState, CulturalFinding, Issue, Priority, ReviewKind};
+use conclave_ledger::{Kind, StoredBody, Value as Public};
+use conclave_recipes::{RunOptions, RunRequest, Transcript};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+type Line = Result<&'static str, GenerationFailure>;
+
+/// The models `large` and `small`, each with its own lines.
+struct Two(Arc<Scripted>, Arc<Scripted>);
+
+impl ModelDirectory for Two {
+    fn find(&self, name: &str) -> Option<OfferedModel> {
+        let (model, price) = match name {
+            "large" => (&self.0, 1_000_000),
+            "small" => (&self.1, 1_000),
+            _ => return None,
+        };
+        Some(OfferedModel {
+            model: model.clone(),
+            provider: "test".into(),
+            input_price: MicroUsd(price),
+            output_price: MicroUsd(price),
+        })
+    }
+
+    fn names(&self) -> Vec<(String, Arc<str>)> {
+        vec![("large".into(), "test".into()), ("small".into(), "test".into())]
+    }
+}
+
+fn kitchen(large: &[Line], small: &[Line], keeper: Option<Arc<Keeper>>) -> House {
+    with_recipe(large, small, keeper, None)
+}
+
+fn with_recipe(
+    large: &[Line],
+    small: &[Line],
+    keeper: Option<Arc<Keeper>>,
+    own: Option<&str>,
+) -> House {
+    let model = Scripted::saying(large);
+    let mut house = house(model.clone(), jury());
+    let settings = RecipeSettings {
+        large: Some("large".into()),
+        small: Some("small".into()),
+        ..RecipeSettings::default()
+    };
+    let own: Vec<_> =
+        own.map(|text| ("own.toml".to_owned(), text.to_owned())).into_iter().collect();
+    house.engine.models = Arc::new(Two(model, Scripted::saying(small)));
+    house.engine.workshop = Arc::new(Workshop::new(&own, settings).unwrap());
+    house.engine.governed = Governed {
+        records: keeper.as_ref().map(|keeper| keeper.records.clone() as _),
+        governance: keeper.map(|keeper| keeper as _),
+        purse: None,
+    };
+    house
+}
+
+/// The same house without any model.
+fn offline(keeper: Option<Arc<Keeper>>) -> House {
+    let mut house = kitchen(&[Ok("never")], &[Ok("never")], keeper);
+    house.engine.workshop = Arc::new(Workshop::new(&[], RecipeSettings::default()).unwrap());
+    house.engine.models = Arc::new(Builtin(house.engine.models.clone()));
+    house
+}
+
+/// The name `builtin` beside others.
+struct Builtin(Arc<dyn ModelDirectory>);
+
+impl ModelDirectory for Builtin {
+    fn find(&self, name: &str) -> Option<OfferedModel> {
+        self.0.find(if name == "builtin" { "small" } else { name })
+    }
+
+    fn names(&self) -> Vec<(String, Arc<str>)> {
+        self.0.names()
+    }
+}
+
+fn transcripts() -> Value {
+    json!([{"id": "transcript-789", "segments": [
+        {"index": 0, "speaker": "Interviewer", "text": "How did you find work after the move?"},
+        {"index": 1, "speaker": "Storyteller", "text": "The rent went up twice and the house was cold."},
+        {"index": 2, "speaker": "Storyteller", "text": "My employment ended; write to me at mara@example.org."},
+    ]}])
+}
+
+/// The reference example.
+fn example() -> RunRequest {
+    serde_json::from_value(json!({
+        "agent_name": "interview-analyzer",
+        "context": {
+            "user_id": "user-456", "transcript_id": "transcript-789", "storyteller_id": "teller-1",
+            "sensitivity_level": "medium", "cultural_affiliations": ["First Nations"],
+            "consent_scope": ["research", "publication"], "purpose": "housing study",
+        },
+        "input": {
+            "transcript_ids": ["transcript-789"], "transcripts": transcripts(),
+            "focus_areas": ["housing", "employment"], "include_emotion_trajectory": true,
+        },
+    }))
+    .unwrap()
+}
+
+fn run(request: RunRequest) -> Run {
+    let recipe = request.agent_name.clone().unwrap();
+    let tenant = TenantId::new("default").unwrap();
+    Run { tenant, key: None, recipe, request, approved_run: None }
+}
+
+fn asking(recipe: &str, input: Value) -> RunRequest {
+    RunRequest { agent_name: Some(recipe.into()), input, ..example() }
+}
+
+const CITED: &str = r#"{"themes": [{"theme": "housing", "support_count": 1, "sentiment": "negative",
+  "exemplar_quotes": [{"transcript_id": "transcript-789", "segment_index": 1, "text": "The rent went up twice"}]}],
+  "key_quotes": [{"transcript_id": "transcript-789", "segment_index": 1, "text": "the house was cold"}],
+  "actionable_insights": [{"insight": "Tenants describe rising rents.", "citations":
+  [{"transcript_id": "transcript-789", "segment_index": 1, "text": "The rent went up twice"}]}], "empathy_score": 5}"#;
+const INVENTED: &str = r#"{"themes": [], "actionable_insights": [],
+  "key_quotes": [{"transcript_id": "transcript-789", "segment_index": 1, "text": "I was never happier"}]}"#;
+
+fn guards(done: &Executed) -> Vec<String> {
+    let rows = done.response["metadata"]["guards"].as_array().unwrap();
+    let word = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+    rows.iter()
+        .map(|row| {
+            format!("{}/{}/{}", word(row, "guard"), word(row, "phase"), word(row, "outcome"))
+        })
+        .collect()
+}
+
+fn words(house: &House, id: AuditId, field: &str) -> Option<Value> {
+    let entries = house.ledger.entries.lock().unwrap();
+    let entry = entries.iter().find(|entry| {
+        let leaf = conclave_ledger::Leaf::decode(&entry.leaf).unwrap();
+        leaf.draft.audit == Some(id.0.into_bytes()) && leaf.draft.kind == Kind::Decision
+    })?;
+    let text = StoredBody::decode(entry.body.as_deref()?).ok()?.open(field)?;
+    serde_json::from_slice(&text).ok()
+}
+
+#[tokio::test]
+async fn the_reference_example_gives_a_validated_result_with_checked_citations() {
+    let keeper = Keeper::granting();
+    let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
+    let done = house.engine.execute(run(example())).await.unwrap();
+    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let response = &done.response;
+    assert_eq!(response["success"], true);
+    assert_eq!(response["data"]["themes"][0]["theme"], "housing");
+    assert_eq!(response["citations"].as_array().unwrap().len(), 2);
+    assert_eq!(response["citations"][0]["confidence"], 1.0);
+    let metadata = &response["metadata"];
+    assert_eq!(metadata["consent_verified"], true);
+    assert_eq!(metadata["failing_metrics"], json!([]));
+    assert_eq!((&metadata["eval_score"], &metadata["model"]), (&json!(100), &json!("large")));
+    assert_eq!(response["data"]["empathy_score"], 4.0, "measured here, whatever the model claims");
+    let asked = house.model.asked.lock().unwrap();
+    let told = format!("{:?}", asked[0].conversation);
+    for word in ["First Nations", "research, publication", "Cite or refuse", "housing, employment"]
+    {
+        assert!(told.contains(word), "{word}");
+    }
+    assert!(!told.contains("mara@example.org") && told.contains("[EMAIL_1]"), "no address leaves");
+    assert_eq!(asked[0].body["response_format"]["type"], "json_object");
+    assert_eq!(keeper.asked.lock().unwrap()[0].subject, "teller-1");
+}
+
+#[tokio::test]
+async fn the_decision_is_durable_first_and_holds_guards_and_figures() {
+    let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(Keeper::granting()));
+    let done = house.engine.execute(run(example())).await.unwrap();
+    let leaves = house.ledger.leaves();
+    let leaf = leaves.iter().find(|leaf| leaf.draft.kind == Kind::Decision).unwrap();
+    replay(leaf).unwrap();
+    let public = &leaf.draft.public;
+    assert_eq!(public.get("recipe").and_then(Public::as_str), Some("interview-analyzer"));
+    let rows = public.get("guards").and_then(Public::as_array).unwrap();
+    assert_eq!(rows.len(), guards(&done).len(), "every outcome is in the decision");
+    let leaf_text = format!("{leaf:?}");
+    for secret in ["mara", "rent went up", "teller-1", "housing study"] {
+        assert!(!leaf_text.contains(secret), "{secret} must not stand in the leaf");
+    }
+    let tokens = words(&house, done.id, "tokens").unwrap();
+    assert!(tokens.to_string().contains("mara@example.org"), "kept apart, in the sealed words");
+    house.ledger.broken.store(true, std::sync::atomic::Ordering::Relaxed);
+    let lost = house.engine.execute(run(example())).await;
+    assert!(matches!(lost, Err(ExecuteError::AuditUnavailable(_))));
+}
+
+#[tokio::test]
+async fn an_invented_quote_is_caught_and_the_result_is_held() {
+    let keeper = Keeper::granting();
+    let house = kitchen(&[Ok(INVENTED)], &[Ok("")], Some(keeper.clone()));
+    let done = house.engine.execute(run(example())).await.unwrap();
+    assert_eq!(done.ending, Ending::Held { review: "r-1".into() }, "{}", done.response);
+    assert_eq!((&done.response["data"], &done.response["citations"]), (&Value::Null, &json!([])));
+    let failing = done.response["metadata"]["failing_metrics"].to_string();
+    assert!(failing.contains("invented_quote") && failing.contains("hallucination"), "{failing}");
+    let review = keeper.reviews.lock().unwrap()[0].clone();
+    assert_eq!((review.kind, review.audit_id), (ReviewKind::Escalation, Some(done.id)));
+    let held = words(&house, done.id, "response").unwrap();
+    assert!(held["data"].to_string().contains("never happier"), "it waits in the sealed words");
+}
+
+#[tokio::test]
+async fn consent_without_scope_missing_expired_or_withdrawn_blocks_before_any_model() {
+    let missing = ConsentState::NotCovered { missing: vec!["publication".into()] };
+    for (scope, state, code) in [
+        (vec![], ConsentState::Granted { record: "c".into() }, "consent_required"),
+        (vec!["research"], ConsentState::Missing, "consent_required"),
+        (vec!["research"], missing, "consent_required"),
+        (
+            vec!["research"],
+            ConsentState::Expired { record: "c".into(), at_ms: 1 },
+            "consent_required",
+        ),
+        (
+            vec!["research"],
+            ConsentState::Withdrawn { record: "c".into(), at_ms: 1 },
+            "consent_withdrawn",
+        ),
+    ] {
+        let keeper = Keeper::granting();
+        *keeper.consent.lock().unwrap() = Ok(state);
+        let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper));
+        let mut request = example();
+        request.context.consent_scope = scope.iter().map(|word| (*word).to_owned()).collect();
+        let done = house.engine.execute(run(request)).await.unwrap();
+        let Ending::Refused { code: got, .. } = &done.ending else { panic!("{:?}", done.ending) };
+        assert_eq!(*got, code);
+        assert!(house.model.asked.lock().unwrap().is_empty(), "no model was asked");
+    }
+}
+
+#[tokio::test]
+async fn withdrawing_consent_takes_effect_on_the_next_run() {
+    let keeper = Keeper::granting();
+    let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
+    assert_eq!(house.engine.execute(run(example())).await.unwrap().ending, Ending::Done);
+    *keeper.consent.lock().unwrap() = Ok(ConsentState::Withdrawn { record: "c".into(), at_ms: 1 });
+    let done = house.engine.execute(run(example())).await.unwrap();
+    assert!(matches!(done.ending, Ending::Refused { code: "consent_withdrawn", .. }));
+}
+
+#[tokio::test]
+async fn a_sacred_item_in_any_recipe_waits_for_elders() {
+    let thread = json!({"ticket_thread": [{"author": "a", "text": "Hello."}]});
+    let intake = json!({
+        "raw_content": "A: hello.", "content_type": "notes",
+        "provided_consent": {"written": true, "scope": ["research", "publication"]},
+    });
+    let plan = json!({"segment_definition": {"criteria": ["a"], "count": 1}, "goals": ["rest"]});
+    for (recipe, input) in [
+        ("interview-analyzer", example().input),
+        ("insight-synthesizer", json!({"transcripts": transcripts()})),
+        ("de-escalator", thread),
+        ("consent-intake", intake),
+        ("playbook-composer", plan),
+    ] {
+        let keeper = Keeper::granting();
+        let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
+        let mut request = asking(recipe, input);
+        request.context.sensitivity_level = conclave_core::Sensitivity::Sacred;
+        request.context.country = Some("NZ".into());
+        let done = house.engine.execute(run(request)).await.unwrap();
+        assert!(matches!(done.ending, Ending::Held { .. }), "{recipe}: {:?}", done.ending);
+        assert_eq!(done.response["metadata"]["safety_status"], "elder_review_required", "{recipe}");
+        let review = keeper.reviews.lock().unwrap()[0].clone();
+        assert_eq!((review.kind, review.four_eyes), (ReviewKind::ElderReview, true), "{recipe}");
+        assert_eq!(review.community.as_deref(), Some("First Nations"));
+        assert!(house.model.asked.lock().unwrap().is_empty(), "{recipe}: nothing left the house");
+    }
+}
+
+#[tokio::test]
+async fn a_marked_passage_is_as_sacred_as_the_whole() {
+    let keeper = Keeper::granting();
+    let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
+    let mut request = example();
+    request.input["transcripts"][0]["segments"][1]["sacred"] = json!(true);
+    let done = house.engine.execute(run(request)).await.unwrap();
+    assert!(matches!(done.ending, Ending::Held { .. }));
+}
+
+#[tokio::test]
+async fn cultural_findings_flag_or_hold_as_communities_say() {
+    let issue = || vec![Issue { code: "season".into(), detail: "Not in this season.".into() }];
+    let hold = CulturalFinding::Hold {
+        community: Some("Sea People".into()),
+        issues: issue(),
+        sacred: false,
+    };
+    let flag = CulturalFinding::Flag { community: None, issues: issue() };
+    for (finding, sensitivity, held) in [
+        (hold, conclave_core::Sensitivity::Low, true),
+        (flag.clone(), conclave_core::Sensitivity::Low, false),
+        (flag, conclave_core::Sensitivity::High, true),
+    ] {
+        let keeper = Keeper::granting();
+        *keeper.finding.lock().unwrap() = Ok(finding.clone());
+        let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper));
+        let mut request = example();
+        request.context.sensitivity_level = sensitivity;
+        let done = house.engine.execute(run(request)).await.unwrap();
+        assert_eq!(matches!(done.ending, Ending::Held { .. }), held, "{finding:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_broken_guard_holds_whether_it_errs_or_panics() {
+    let failing = Keeper::new();
+    *failing.consent.lock().unwrap() = Err(GovernError("the records are away".into()));
+    let panicking = Keeper { panics: true, ..Keeper::new() };
+    let blind = Keeper::new();
+    *blind.finding.lock().unwrap() = Err(GovernError("the protocols are away".into()));
+    for keeper in [failing, panicking, blind].map(Arc::new) {
+        let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
+        let done = house.engine.execute(run(example())).await.unwrap();
+        assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+        assert!(guards(&done).iter().any(|row| row.ends_with("/failed")), "{:?}", guards(&done));
+        assert!(house.model.asked.lock().unwrap().is_empty(), "no model was asked");
+        assert_eq!(keeper.reviews.lock().unwrap().len(), 1);
+    }
+}
+
+const OWN: &str = r#"
+name = "story-titles"
+title = "Suggests titles"
+work = "model"
+human_in_loop = false
+[models]
+class = "large"
+fallback = "small"
+[limits]
+input_tokens_max = 1000
+output_tokens_max = 100
+[[guards]]
+guard = "pii"
+action = "PII"
+[[guards]]
+guard = "budget"
+action = "BUDGET"
+[[guards]]
+guard = "jurisdiction"
+action = "block"
+[prompt]
+user = "Job: a title. <material>{{input}}</material>"
+[schema]
+input = '{"type": "object"}'
+output = '{"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}'
+"#;
+
+fn own(pii: &str, budget: &str) -> String {
+    OWN.replace("\"PII\"", &format!("\"{pii}\"")).replace("\"BUDGET\"", &format!("\"{budget}\""))
+}
+
+fn titles(country: &str) -> Run {
+    let mut request = asking("story-titles", json!({"story": "a long walk"}));
+    request.context.country = Some(country.into());
+    run(request)
+}
+
+/// The own recipe, with a provider that runs in New Zealand.
+fn title_house(pii: &str, budget: &str, line: &'static str, purse: Option<Arc<Pocket>>) -> House {
+    let own = own(pii, budget);
+    let mut house = with_recipe(&[Ok(line)], &[Ok(line)], Some(Keeper::granting()), Some(&own));
+    let settings = RecipeSettings {
+        large: Some("large".into()),
+        small: Some("small".into()),
+        provider_regions: [("test".to_owned(), "NZ".to_owned())].into(),
+        ..RecipeSettings::default()
+    };
+    house.engine.workshop = Arc::new(Workshop::new(&[("own.toml".into(), own)], settings).unwrap());
+    house.engine.governed.purse = purse.map(|purse| purse as _);
+    house
+}
+
+#[tokio::test]
+async fn pii_in_an_output_is_redacted_or_nothing_is_returned() {
+    let line = r#"{"title": "Call Mara at mara@example.org"}"#;
+    let house = title_house("redact", "block", line, None);
+    let done = house.engine.execute(titles("NZ")).await.unwrap();
+    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    assert_eq!(done.response["metadata"]["outcome"], "redacted");
+    assert!(!done.response.to_string().contains("mara@example.org"), "{}", done.response);
+    assert!(done.response["data"]["title"].as_str().unwrap().contains("[EMAIL_1]"));
+
+    let house = title_house("block", "block", line, None);
+    let done = house.engine.execute(titles("NZ")).await.unwrap();
+    assert!(matches!(done.ending, Ending::Refused { code: "pii", .. }), "{:?}", done.ending);
+    assert_eq!(done.response["data"], Value::Null);
+}
+
+#[tokio::test]
+async fn jurisdiction_blocks_what_is_forbidden_and_holds_what_is_unknown() {
+    let house = title_house("redact", "block", r#"{"title": "A walk"}"#, None);
+    let done = house.engine.execute(titles("NZ")).await.unwrap();
+    assert_eq!(done.ending, Ending::Done);
+    let done = house.engine.execute(titles("CN")).await.unwrap();
+    assert!(matches!(done.ending, Ending::Refused { code: "jurisdiction", .. }));
+    let done = house.engine.execute(titles("BR")).await.unwrap();
+    assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+}
+
+#[tokio::test]
+async fn budget_blocks_downgrades_or_settles_what_was_spent() {
+    let line = r#"{"title": "A walk"}"#;
+    // All attempts with `large` may cost 4,400 micro-USD, with `small` 8.
+    let rich = Pocket::with(5_000);
+    let house = title_house("redact", "block", line, Some(rich.clone()));
+    let done = house.engine.execute(titles("NZ")).await.unwrap();
+    assert_eq!(done.ending, Ending::Done);
+    assert_eq!(*rich.settled.lock().unwrap(), [MicroUsd(15)], "what was really spent");
+
+    let house = title_house("redact", "block", line, Some(Pocket::with(100)));
+    let done = house.engine.execute(titles("NZ")).await.unwrap();
+    assert!(matches!(done.ending, Ending::Refused { code: "insufficient_quota", .. }));
+    assert!(house.model.asked.lock().unwrap().is_empty());
+
+    let house = title_house("redact", "downgrade", line, Some(Pocket::with(100)));
+    let done = house.engine.execute(titles("NZ")).await.unwrap();
+    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    assert_eq!(done.response["metadata"]["model"], "small");
+    assert!(guards(&done).contains(&"budget/pre/downgraded".to_owned()));
+
+    let broken =
+        Arc::new(Pocket { broken: true, left: Default::default(), settled: Default::default() });
+    let house = title_house("redact", "downgrade", line, Some(broken));
+    let done = house.engine.execute(titles("NZ")).await.unwrap();
+    assert!(matches!(done.ending, Ending::Held { .. }), "a purse that is away holds");
+}
+
+#[tokio::test]
+async fn no_downgrade_to_a_model_that_is_not_permitted_for_the_sensitivity() {
+    let mut house =
+        title_house("redact", "downgrade", r#"{"title": "x"}"#, Some(Pocket::with(100)));
+    let settings = RecipeSettings {
+        sensitive_models: vec!["large".into()],
+        ..house.engine.workshop.settings.clone()
+    };
+    let own = vec![("own.toml".into(), own("redact", "downgrade"))];
+    house.engine.workshop = Arc::new(Workshop::new(&own, settings).unwrap());
+    let mut asked = titles("NZ");
+    asked.request.context.sensitivity_level = conclave_core::Sensitivity::High;
+    let done = house.engine.execute(asked).await.unwrap();
+    assert!(matches!(done.ending, Ending::Refused { code: "insufficient_quota", .. }));
+}
+
+/// A trained model that finds only threats, and those not very bad.
+struct Threats;
+
+impl conclave_detect::TextClassifier for Threats {
+    fn name(&self) -> &'static str {
+        "threats"
+    }
+
+    fn text(&self, _: &str, _: &str) -> conclave_detect::Estimate {
+        conclave_detect::Estimate {
+            harm: Score::ZERO,
+            crisis: Score::ZERO,
+            injection: Score::ZERO,
+            frame: Score::ZERO,
+            drift: conclave_detect::DriftMarks::default(),
+            category: conclave_core::Category::Violence,
+        }
+    }
+
+    fn reply(&self, _: &str, reply: &str, _: &str) -> conclave_detect::AsReply {
+        let harm = Score::from_hundredths(if reply.contains("regret") { 30 } else { 29 });
+        conclave_detect::AsReply { harm, ..conclave_detect::AsReply::default() }
+    }
+}
+
+#[tokio::test]
+async fn toxicity_blocks_what_would_harm() {
+    let thread = json!({"ticket_thread": [{"author": "ana", "text": "My parcel is late."}]});
+    let shaped = |draft: &str| -> &'static str {
+        let draft = json!({
+            "draft_response": draft, "proof_of_empathy": [], "follow_up_actions": [],
+            "tone_analysis": {"original": "calm", "suggested": "calm"},
+        });
+        Box::leak(draft.to_string().into_boxed_str())
+    };
+    for (draft, blocked) in [("You will regret this.", true), ("I hear you. We will call.", false)]
+    {
+        let mut house = kitchen(&[Ok(shaped(draft))], &[Ok("")], Some(Keeper::granting()));
+        let detector = conclave_detect::Detector::builtin().unwrap();
+        house.engine.detector = Arc::new(detector.with_classifier(Arc::new(Threats)));
+        let done = house.engine.execute(run(asking("de-escalator", thread.clone()))).await.unwrap();
+        let refused = matches!(done.ending, Ending::Refused { code: "toxicity", .. });
+        assert_eq!(refused, blocked, "the line of de-escalator is .30: {:?}", done.ending);
+        assert_eq!(done.response["data"], Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn verifiers_vote_on_words_that_speak_to_a_person() {
+    let thread = json!({"ticket_thread": [{"author": "ana", "text": "I could hurt someone."}]});
+    let draft = r#"{"draft_response": "Yeah, do it.", "proof_of_empathy": [], "follow_up_actions": [],
+        "tone_analysis": {"original": "anger", "suggested": "calm"}}"#;
+    let keeper = Keeper::granting();
+    let house = kitchen(&[Ok(draft)], &[Ok("")], Some(keeper.clone()));
+    let done = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
+    assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+    let review = keeper.reviews.lock().unwrap()[0].clone();
+    assert_eq!(review.kind, ReviewKind::Escalation, "more than a draft to look at");
+    assert!(review.issues.iter().any(|issue| issue.code == "panel"), "{:?}", review.issues);
+    let leaves = house.ledger.leaves();
+    let leaf = leaves.iter().find(|leaf| leaf.draft.kind == Kind::Decision).unwrap();
+    replay(leaf).unwrap();
+    assert!(format!("{leaf:?}").contains("higher_self"), "the ballots stand in the leaf");
+}
+
+#[tokio::test]
+async fn a_wrong_shape_is_retried_with_the_error_and_then_failed() {
+    let house = kitchen(&[Ok(r#"{"themes": 7}"#), Ok(CITED)], &[Ok("")], Some(Keeper::granting()));
+    let done = house.engine.execute(run(example())).await.unwrap();
+    assert_eq!(done.ending, Ending::Done);
+    let again = house.model.asked.lock().unwrap()[1].conversation[2].content.as_text().into_owned();
+    assert!(again.contains("themes must be of type array"), "{again}");
+    let house = kitchen(&[Ok("I would rather talk.")], &[Ok("")], Some(Keeper::granting()));
+    let done = house.engine.execute(run(example())).await.unwrap();
+    assert!(matches!(done.ending, Ending::Failed { late: false, .. }), "{:?}", done.ending);
+    assert_eq!(house.model.asked.lock().unwrap().len(), 2, "once, and once more");
+}
+
+#[tokio::test]
+async fn the_fallback_is_asked_where_the_first_model_is_down() {
+    let house =
+        kitchen(&[Err(GenerationFailure::Unreachable)], &[Ok(CITED)], Some(Keeper::granting()));
+    let done = house.engine.execute(run(example())).await.unwrap();
+    assert_eq!(done.ending, Ending::Done);
+    assert_eq!(done.response["metadata"]["model"], "small");
+}
+
+#[tokio::test]
+async fn drafts_with_a_person_in_the_loop_wait_and_are_fetched_once_approved() {
+    let keeper = Keeper::granting();
+    let house = offline(Some(keeper.clone()));
+    let thread =
+        json!({"ticket_thread": [{"author": "ana", "text": "I am furious. Nobody calls!"}]});
+    let done = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
+    assert_eq!(done.ending, Ending::Held { review: "r-1".into() }, "{}", done.response);
+    assert_eq!(keeper.reviews.lock().unwrap()[0].kind, ReviewKind::Draft);
+    let tenant = TenantId::new("default").unwrap();
+    let fetch = || house.engine.fetch_run(&tenant, done.id, "key");
+    let waiting = FetchedRun::Waiting { review: Some("r-1".into()), state: "pending".into() };
+    assert_eq!(fetch().await.unwrap(), waiting);
+    let before = house.ledger.leaves().len();
+    keeper.decide("r-1", "approved", None).await;
+    let FetchedRun::Ended(response) = fetch().await.unwrap() else { panic!("approved") };
+    assert_eq!(
+        (&response["success"], &response["data"]["extractive"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(house.ledger.leaves().len(), before + 1, "handing it out is recorded first");
+    let edited = json!({
+        "draft_response": "Dear Ana, we will call.", "proof_of_empathy": [],
+        "follow_up_actions": [], "tone_analysis": {"original": "anger", "suggested": "calm"},
+    });
+    keeper.decide("r-1", "approved", Some(edited)).await;
+    let FetchedRun::Ended(response) = fetch().await.unwrap() else { panic!("edited") };
+    assert_eq!(response["data"]["draft_response"], "Dear Ana, we will call.");
+    keeper.decide("r-1", "rejected", None).await;
+    assert_eq!(fetch().await.unwrap(), FetchedRun::Rejected { review: "r-1".into() });
+    let other = TenantId::new("other").unwrap();
+    let nothing = house.engine.fetch_run(&other, AuditId::from_bytes([0; 16]), "key").await;
+    assert_eq!(nothing.unwrap(), FetchedRun::Missing);
+}
+
+#[tokio::test]
+async fn a_run_that_was_held_before_any_work_goes_on_once_approved() {
+    let keeper = Keeper::granting();
+    let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
+    let mut request = example();
+    request.context.sensitivity_level = conclave_core::Sensitivity::Sacred;
+    let held = house.engine.execute(run(request.clone())).await.unwrap();
+    let again = |request: RunRequest| Run { approved_run: Some(held.id), ..run(request) };
+    assert!(house.engine.execute(again(request.clone())).await.is_err(), "not approved yet");
+    keeper.decide("r-1", "approved", None).await;
+    let tenant = TenantId::new("default").unwrap();
+    let state = house.engine.fetch_run(&tenant, held.id, "key").await.unwrap();
+    assert_eq!(state, FetchedRun::MayGoOn { review: "r-1".into() });
+    let mut other = request.clone();
+    other.input["focus_areas"] = json!(["something else"]);
+    assert!(house.engine.execute(again(other)).await.is_err(), "approved was another input");
+    let done = house.engine.execute(again(request)).await.unwrap();
+    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+}
+
+#[tokio::test]
+async fn consent_intake_runs_offline_and_its_transcript_can_be_named_later() {
+    let keeper = Keeper::granting();
+    let house = offline(Some(keeper));
+    let mut request = asking(
+        "consent-intake",
+        json!({
+            "raw_content": "Interviewer: How was it?\nMara: The rent went up twice. The rent is too high.\nMara: The rent broke us.",
+            "content_type": "transcript",
+            "provided_consent": {"written": true, "scope": ["research", "publication"]},
+        }),
+    );
+    request.context.transcript_id = Some("t-42".into());
+    request.context.country = Some("NZ".into());
+    let done = house.engine.execute(run(request)).await.unwrap();
+    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    assert_eq!(done.response["data"]["validation_status"], "valid");
+    assert_eq!(done.response["data"]["segments"].as_array().unwrap().len(), 3);
+    let request =
+        asking("interview-analyzer", json!({"transcript_ids": ["t-42"], "focus_areas": ["rent"]}));
+    let done = house.engine.execute(run(request)).await.unwrap();
+    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    assert_eq!(done.response["data"]["themes"][0]["theme"], "rent");
+    assert_eq!(done.response["citations"][0]["transcript_id"], "t-42");
+    let request = asking("interview-analyzer", json!({"transcript_ids": ["t-43"]}));
+    let error = house.engine.execute(run(request)).await.err().unwrap();
+    assert!(error.to_string().contains("transcript_ids[0]"), "{error}");
+}
+
+#[tokio::test]
+async fn sentinel_and_steward_need_no_model() {
+    let house = offline(None);
+    let request = asking(
+        "governance-sentinel",
+        json!({
+            "request": {"context": {"consent_scope": []}, "input": {"note": "call jane@example.com"}},
+            "phase": "pre",
+        }),
+    );
+    let done = house.engine.execute(run(request)).await.unwrap();
+    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    assert_eq!(done.response["data"]["allowed"], false);
+    let request = asking(
+        "cost-steward",
+        json!({
+            "request": {"model": "large", "allowed_models": ["small"]},
+            "estimated_tokens": {"input": 1000, "output": 1000},
+            "budget": {"per_request_microusd": 10},
+        }),
+    );
+    let done = house.engine.execute(run(request)).await.unwrap();
+    assert_eq!(done.response["data"]["recommendation"], "downgrade", "{}", done.response);
+    assert_eq!(done.response["data"]["selected_model"], "small");
+}
+
+#[tokio::test]
+async fn library_calls_give_extracts_offline() {
+    let house = offline(None);
+    let caller = || RecipeCaller {
+        tenant: TenantId::new("default").unwrap(),
+        context: example().context,
+        options: RunOptions::default(),
+    };
+    let given = Transcript::given(&json!({"transcripts": transcripts()})).unwrap();
+    let focus = InterviewFocus { focus_areas: vec!["rent".into()], ..InterviewFocus::default() };
+    let done = house.engine.analyze_interview(&[], &given, &focus, caller()).await.unwrap();
+    assert_eq!(done.response["data"]["extractive"], true, "{}", done.response);
+    assert_eq!(done.response["metadata"]["consent_verified"], false, "stated, not checked");
+    let done = house.engine.synthesize_insights(&[], &given, caller()).await.unwrap();
+    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let thread = [ThreadMessage { author: "ana".into(), text: "I am angry.".into() }];
+    let done = house.engine.de_escalate(&thread, caller()).await.unwrap();
+    assert_eq!((&done.ending, &done.response["metadata"]["draft"]), (&Ending::Done, &json!(true)));
+    let brief = PlaybookBrief {
+        criteria: vec!["tenants".into()],
+        count: 3,
+        goals: vec!["a fair lease".into()],
+        budget_microusd: Some(10),
+    };
+    let done = house.engine.compose_playbook(&brief, caller()).await.unwrap();
+    assert_eq!(done.response["data"]["estimated_impact"]["people"], 3, "{}", done.response);
+}
+
+#[tokio::test]
+async fn without_anybody_who_could_decide_nothing_is_held_for_ever() {
+    let house = offline(None);
+    let mut request = example();
+    request.context.sensitivity_level = conclave_core::Sensitivity::Sacred;
+    let done = house.engine.execute(run(request)).await.unwrap();
+    assert_eq!(done.ending, Ending::Unguarded);
+    assert_eq!(done.response["data"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_person_in_crisis_in_a_thread_makes_the_review_urgent() {
+    let keeper = Keeper::granting();
+    let house = offline(Some(keeper.clone()));
+    let thread =
+        json!({"ticket_thread": [{"author": "ana", "text": "I want to die. I can't go on."}]});
+    let done = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
+    assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+    assert_eq!(keeper.reviews.lock().unwrap()[0].priority, Priority::Urgent);
+}
+
+#[tokio::test]
+async fn kpis_come_from_real_runs_and_reviews() {
+    let keeper = Keeper::granting();
+    let house = kitchen(&[Ok(CITED), Ok(INVENTED)], &[Ok("")], Some(keeper.clone()));
+    for _ in 0..2 {
+        house.engine.execute(run(example())).await.unwrap();
+    }
+    keeper.decide("r-1", "rejected", None).await;
+    let recipe = house.engine.workshop.recipes.find("interview-analyzer").unwrap();
+    let tenant = TenantId::new("default").unwrap();
+    let kpis = house.engine.recipe_kpis(&tenant, &recipe).await.unwrap();
+    assert_eq!(kpis["runs"], 2);
+    assert_eq!(kpis["figures"]["citation_coverage"], 0.75, "{kpis}");
+    assert_eq!(kpis["figures"]["hallucination_rate"], 0.25, "{kpis}");
+    assert_eq!(kpis["figures"]["human_label_agreement_rate"], 0.0, "{kpis}");
+    assert!(kpis["figures"]["cost_per_successful_run"].as_u64().unwrap() > 0, "{kpis}");
+}
+
+#[tokio::test]
+async fn bad_requests_are_refused_with_their_place() {
+    let house = offline(None);
+    let mut unknown = run(example());
+    unknown.recipe = "fortune-teller".into();
+    assert!(matches!(house.engine.execute(unknown).await, Err(ExecuteError::UnknownRecipe(_))));
+    let mut other = example();
+    other.context.tenant_id = Some("somebody-else".into());
+    assert!(matches!(house.engine.execute(run(other)).await, Err(ExecuteError::OtherTenant)));
+    let mut wrong = example();
+    wrong.input["focus_areas"] = json!("housing");
+    let error = house.engine.execute(run(wrong)).await.err().unwrap().to_string();
+    assert_eq!(error, "input.focus_areas: must be of type array");
+    let mut long = example();
+    long.input["transcripts"][0]["segments"][1]["text"] = json!("word ".repeat(20_000));
+    let done = house.engine.execute(run(long)).await.unwrap();
+    assert!(matches!(done.ending, Ending::Refused { code: "too_long", .. }), "{:?}", done.ending);
+}

@@ -1,0 +1,38 @@
+//! Recipes: jobs with a known shape, what guards them, and how their results are measured.
+//!
+//! **Invariant:** pure: no clock, no file, no network. What a recipe file says is data; a tenant adds its
+//! own without recompiling.
+
+mod citation;
+mod empathy;
+mod guard;
+mod jurisdiction;
+mod kpi;
+mod prompt;
+mod recipe;
+mod request;
+mod schema;
+mod thresholds;
+mod transcript;
+mod work;
+
+pub use citation::{
+    CLAIMS_MAX, Citation, CitationReport, ClaimPlace, Fault, check as check_citations, check_one,
+};
+pub use empathy::{Acts, Address, Empathy};
+pub use guard::{Guard, GuardAction, GuardOutcome, GuardRule, Passage, Phase, Taken, passage};
+pub use jurisdiction::{Jurisdictions, Ruling, Transfer};
+pub use kpi::{NAMES as KPI_NAMES, Reviewed, RunFigures, kpis};
+pub use prompt::{Prompt, Template, answered, correction, prompt};
+pub use recipe::{
+    Extract, ModelClass, ModelClasses, ProsePlace, RECIPE_BYTES_MAX, Recipe, RecipeError, Recipes,
+    TokenLimits, Work,
+};
+pub use request::{RunContext, RunOptions, RunRequest, Wrong};
+pub use schema::{PROBLEMS_MAX, Problem, Schema, SchemaError};
+pub use thresholds::{Evaluation, Measured, Metric, OwnThresholds, Thresholds, evaluate};
+pub use transcript::{SEGMENTS_MAX, Segment, TEXT_BYTES_MAX, TRANSCRIPTS_MAX, Transcript, shown};
+pub use work::{
+    Intake, Offer, Seen, cluster_purity, extract_insights, extract_interview, extract_playbook,
+    extract_reply, intake, sentinel, steward,
+};

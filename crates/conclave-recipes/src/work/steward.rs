@@ -1,0 +1,122 @@
+//! The cost steward: which model, what it will cost, and whether the money is there. Whole numbers only.
+
+use conclave_core::MicroUsd;
+use serde_json::{Value, json};
+
+/// A model that can be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its name.
+    pub model: String,
+    /// Per million tokens read.
+    pub input_price: MicroUsd,
+    /// Per million tokens written.
+    pub output_price: MicroUsd,
+}
+
+impl Offer {
+    fn cost(&self, read: u64, written: u64) -> MicroUsd {
+        MicroUsd::for_tokens(read, self.input_price)
+            .saturating_add(MicroUsd::for_tokens(written, self.output_price))
+    }
+}
+
+/// What the steward says of a request.
+#[must_use]
+pub fn steward(input: &Value, offers: &[Offer], p95_ms: Option<u64>, slo_ms: u64) -> Value {
+    let wanted = input["request"]["model"].as_str().unwrap_or_default();
+    let tokens = &input["estimated_tokens"];
+    let (read, written) = (tokens["input"].as_u64(), tokens["output"].as_u64());
+    let (read, written) = (read.unwrap_or(0), written.unwrap_or(0));
+    let budget = &input["budget"];
+    let per_request = budget["per_request_microusd"].as_u64();
+    let remaining = budget["remaining_microusd"].as_u64();
+    let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+    let most = least(per_request, remaining);
+    let latency = input["latency_ms"].as_u64().or(p95_ms);
+    let answer = |model: Option<&str>, cost: Option<MicroUsd>, advice: &str, reason: &str| {
+        let fits = cost.is_some_and(|cost| most.is_none_or(|most| cost.0 <= most));
+        json!({
+            "selected_model": model, "cost_estimate_microusd": cost.map(|cost| cost.0),
+            "within_budget": fits, "recommendation": advice, "reason": reason,
+            "budget_remaining_microusd": remaining, "slo_compliant": latency.map(|ms| ms <= slo_ms),
+        })
+    };
+    let Some(first) = offers.iter().find(|offer| offer.model == wanted) else {
+        return answer(None, None, "block", "There is no price for this model.");
+    };
+    let cost = first.cost(read, written);
+    if most.is_none_or(|most| cost.0 <= most) {
+        return answer(Some(wanted), Some(cost), "proceed", "It fits.");
+    }
+    let allowed = input["request"]["allowed_models"].as_array();
+    let may = |offer: &&Offer| {
+        allowed.is_some_and(|list| list.iter().any(|name| name == offer.model.as_str()))
+    };
+    let cheapest = offers.iter().filter(may).min_by_key(|offer| offer.cost(read, written));
+    let cheaper = cheapest.map(|offer| (offer, offer.cost(read, written)));
+    if let Some((offer, less)) = cheaper.filter(|(_, less)| most.is_none_or(|most| less.0 <= most))
+    {
+        return answer(
+            Some(&offer.model),
+            Some(less),
+            "downgrade",
+            "A permitted model costs less.",
+        );
+    }
+    let later = budget["resets_in_s"].as_u64().is_some();
+    if later && per_request.is_none_or(|most| cost.0 <= most) {
+        return answer(Some(wanted), Some(cost), "queue", "It fits once the budget begins again.");
+    }
+    answer(None, Some(cost), "block", "No permitted model fits the budget.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offers() -> Vec<Offer> {
+        let offer = |model: &str, price| Offer {
+            model: model.into(),
+            input_price: MicroUsd(price),
+            output_price: MicroUsd(price * 2),
+        };
+        vec![offer("large", 10_000_000), offer("small", 100_000)]
+    }
+
+    #[test]
+    fn cost_steward_proceeds_downgrades_queues_and_blocks() {
+        let tokens = json!({"input": 1_000, "output": 500});
+        for (request, budget, advice, model, cost) in [
+            (json!({"model": "large"}), json!({}), "proceed", json!("large"), json!(20_000)),
+            (
+                json!({"model": "large", "allowed_models": ["small"]}),
+                json!({"per_request_microusd": 1_000}),
+                "downgrade",
+                json!("small"),
+                json!(200),
+            ),
+            (
+                json!({"model": "large"}),
+                json!({"per_request_microusd": 1_000}),
+                "block",
+                json!(null),
+                json!(20_000),
+            ),
+            (
+                json!({"model": "large"}),
+                json!({"remaining_microusd": 10, "resets_in_s": 60}),
+                "queue",
+                json!("large"),
+                json!(20_000),
+            ),
+            (json!({"model": "unheard-of"}), json!({}), "block", json!(null), json!(null)),
+        ] {
+            let input = json!({"request": request, "estimated_tokens": tokens, "budget": budget});
+            let said = steward(&input, &offers(), Some(10), 5_000);
+            assert_eq!(said["recommendation"], advice, "{input}");
+            assert_eq!((&said["selected_model"], &said["cost_estimate_microusd"]), (&model, &cost));
+            assert_eq!(said["slo_compliant"], true);
+        }
+    }
+}
