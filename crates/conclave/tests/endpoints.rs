@@ -40,10 +40,10 @@ async fn start(extra: &str) -> (House, MockModel, tempfile::TempDir) {
     (house, mock, dir)
 }
 
-/// The interfaces that answer a person: path, request, and where the text of the answer stands.
-/// A path, how its request is made of a text, and where its reply's text stands.
+/// A path, how its request is made of a text, and where the text of the answer stands.
 type Interface = (&'static str, fn(&str) -> Value, &'static str);
 
+/// The interfaces that answer a person.
 fn interfaces() -> [Interface; 4] {
     [
         (
