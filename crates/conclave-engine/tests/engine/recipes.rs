@@ -65,6 +65,7 @@ fn with_recipe(
         records: keeper.as_ref().map(|keeper| keeper.records.clone() as _),
         governance: keeper.map(|keeper| keeper as _),
         purse: None,
+        ..Governed::default()
     };
     house
 }
