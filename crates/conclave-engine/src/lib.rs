@@ -22,6 +22,7 @@ mod guard_budget;
 mod guards;
 mod holding;
 mod influence;
+mod known_protocols;
 mod memory;
 mod moderate;
 mod off_thread;

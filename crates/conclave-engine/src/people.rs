@@ -5,6 +5,7 @@
 //! **Invariant:** every question names its tenant; there is no way to ask for a record of another.
 
 use crate::governance::{Announcement, GovernError, Governance};
+use crate::known_protocols::KnownProtocols;
 use crate::ports::{Clock, Entropy, Subjects};
 use crate::pseudonym::pseudonym;
 use crate::records::{
@@ -12,16 +13,14 @@ use crate::records::{
 };
 use conclave_core::{SessionId, TenantId, UserId};
 use conclave_govern::{
-    ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Protocols, ReviewRefusal,
-    Unfit,
+    ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, ReviewRefusal, Unfit,
 };
 use conclave_ledger::{Kind, Value as Public};
 use futures_util::future::{BoxFuture, FutureExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Longer texts are looked at on another thread, so that nobody else waits.
@@ -76,19 +75,11 @@ pub struct People {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) key: [u8; 32],
-    pub(crate) protocols: Mutex<HashMap<TenantId, Cached>>,
+    pub(crate) protocols: KnownProtocols,
 }
 
 /// The same under the name of the port it serves.
 pub type RecordedGovernance = People;
-
-/// Protocols as they were a moment ago.
-pub(crate) struct Cached {
-    pub read_ms: u64,
-    /// Which records, in which versions.
-    pub versions: Vec<(String, u64)>,
-    pub protocols: Arc<Protocols>,
-}
 
 impl People {
     /// Keeps them in these records; the key makes pseudonyms and the secrets of webhooks.
@@ -100,7 +91,7 @@ impl People {
         entropy: Arc<dyn Entropy>,
         key: [u8; 32],
     ) -> Self {
-        Self { records, subjects, clock, entropy, key, protocols: Mutex::default() }
+        Self { records, subjects, clock, entropy, key, protocols: KnownProtocols::default() }
     }
 
     /// A new id that nobody can guess.

@@ -3,23 +3,18 @@
 //! **Invariant:** the first elders of a community are named by the owner of the house; from then on only
 //! its elders name others, and nobody else changes a word of its protocol.
 
-use crate::people::{Cached, People, PeopleError, all_of, place, read, told, written};
+use crate::people::{People, PeopleError, all_of, place, read, told, written};
 use crate::ports::KeyRole;
 use crate::records::{Record, RecordChange, RecordKind};
 use conclave_core::TenantId;
-use conclave_govern::{Decider, Protocol, Protocols, Unfit, community_id};
+use conclave_govern::{Decider, Protocol, Unfit, community_id};
 use conclave_ledger::{Kind, Value as Public};
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, PoisonError};
 
 /// So many communities of one tenant.
-const COMMUNITIES_MAX: u32 = 64;
+pub(crate) const COMMUNITIES_MAX: u32 = 64;
 /// So many elders of one community.
 const ELDERS_MAX: usize = 64;
-/// A change elsewhere is seen after so long; one made here at once.
-const CACHE_MS: u64 = 2_000;
-/// So many tenants are kept in memory.
-const TENANTS_CACHED_MAX: usize = 10_000;
 /// The longest name of a key, an account or a person.
 const HOLDER_BYTES_MAX: usize = 200;
 
@@ -305,54 +300,8 @@ impl People {
         ]);
         let entry = told(Kind::ProtocolChange, public);
         let changed = self.put(vec![RecordChange { record, entry }]).await?;
-        self.protocols.lock().unwrap_or_else(PoisonError::into_inner).remove(tenant);
+        self.read_protocols_again(tenant).await;
         Ok(changed.first().map_or(0, |record| record.version))
-    }
-
-    /// The protocols in force, ready to be looked with; at most two seconds old.
-    pub(crate) async fn protocols_in_force(
-        &self,
-        tenant: &TenantId,
-    ) -> Result<Arc<Protocols>, PeopleError> {
-        let now_ms = self.clock.now_ms();
-        if let Some(known) = self.cached(tenant, |cached| now_ms < cached.read_ms + CACHE_MS) {
-            return Ok(known);
-        }
-        let records = self.list(all_of(RecordKind::Protocol, tenant, COMMUNITIES_MAX)).await?;
-        let versions: Vec<_> =
-            records.iter().map(|record| (record.key.id.clone(), record.version)).collect();
-        if let Some(known) = self.cached(tenant, |cached| cached.versions == versions) {
-            self.keep_protocols(tenant, versions, &known, now_ms);
-            return Ok(known);
-        }
-        let mut all: Vec<Protocol> = Vec::with_capacity(records.len());
-        for record in &records {
-            // Going on without a protocol that cannot be read would let out what it guards.
-            let unreadable = "a protocol cannot be read".to_owned();
-            all.push(read(record).ok_or(PeopleError::Unavailable(unreadable))?);
-        }
-        let made = Arc::new(Protocols::new(all).map_err(PeopleError::Unavailable)?);
-        self.keep_protocols(tenant, versions, &made, now_ms);
-        Ok(made)
-    }
-
-    fn cached(&self, tenant: &TenantId, fits: impl Fn(&Cached) -> bool) -> Option<Arc<Protocols>> {
-        let known = self.protocols.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(tenant).filter(|cached| fits(cached)).map(|cached| cached.protocols.clone())
-    }
-
-    fn keep_protocols(
-        &self,
-        tenant: &TenantId,
-        versions: Vec<(String, u64)>,
-        protocols: &Arc<Protocols>,
-        read_ms: u64,
-    ) {
-        let mut known = self.protocols.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= TENANTS_CACHED_MAX && !known.contains_key(tenant) {
-            known.clear();
-        }
-        known.insert(tenant.clone(), Cached { read_ms, versions, protocols: protocols.clone() });
     }
 }
 

@@ -58,6 +58,12 @@ impl Finder {
 }
 
 impl Protocols {
+    /// Every protocol.
+    #[must_use]
+    pub fn all(&self) -> &[Protocol] {
+        &self.all
+    }
+
     /// Makes ready what communities have laid down.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
-//! What the gateway does about policies and money while it runs.
+//! What the gateway does about policies, protocols and money while it runs.
 //!
-//! **Invariant:** a database that is away changes nothing: the policies of the last contact hold, also
-//! after a start, by the copy that was written then.
+//! **Invariant:** a database that is away changes nothing: the policies and protocols of the last contact
+//! hold, also after a start, by the copies that were written then.
 
 use crate::assemble;
 use crate::config::{self, Config};
-use conclave_engine::{Clock, Policies, StewardState};
+use conclave_engine::{Clock, People, Policies, StewardState};
 use conclave_store::Store;
 use serde_json::Value;
 use std::io;
@@ -17,8 +17,9 @@ use std::time::Duration;
 const REFRESH: Duration = Duration::from_secs(2);
 /// After how many of those the ledger is asked about money that nobody settled.
 const RECONCILE_TICKS: u32 = 3;
-/// The copy of all policies, beside the spool.
+/// The copies of all policies and protocols, beside the spool.
 const COPY: &str = "policies.json";
+const PROTOCOLS_COPY: &str = "protocols.json";
 
 /// Makes the steward and reads the policies, before anything is served.
 pub async fn begin(store: &Store, config: &Config, clock: Arc<dyn Clock>) -> Arc<StewardState> {
@@ -39,9 +40,30 @@ async fn know_policies(steward: &StewardState, data: &Path) {
     }
 }
 
-/// Keeps policies up to date and settles from the ledger what nobody settled, for as long as it runs.
+/// Reads the protocols before anything is served; those of the last contact if they cannot be read.
+pub async fn know_protocols(people: &People, data: &Path) {
+    let Err(error) = people.refresh_protocols().await else {
+        write_protocols(people, data);
+        return;
+    };
+    tracing::warn!(%error, "protocols are those of the last contact");
+    let copied = std::fs::read(data.join(PROTOCOLS_COPY)).ok();
+    let copied = copied.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    let restored = people.restore_protocols(&copied.unwrap_or_default());
+    if let Err(error) = restored {
+        tracing::error!(%error, "no protocols are known: what must be looked at is held");
+    }
+}
+
+fn write_protocols(people: &People, data: &Path) {
+    if let Err(error) = write(data, PROTOCOLS_COPY, &people.copy_protocols()) {
+        tracing::warn!(%error, "the copy of the protocols could not be written");
+    }
+}
+
+/// Keeps policies and protocols up to date and settles from the ledger what nobody settled, for as long as it runs.
 pub async fn run(
-    steward: Arc<StewardState>,
+    (steward, people): (Arc<StewardState>, Arc<People>),
     store: Arc<Store>,
     (file, data): (Option<PathBuf>, PathBuf),
 ) {
@@ -52,6 +74,11 @@ pub async fn run(
             Ok(true) => changed(&steward, &store, file.as_deref(), &data),
             Ok(false) => {}
             Err(error) => tracing::debug!(%error, "policies are those of the last contact"),
+        }
+        match people.refresh_protocols().await {
+            Ok(true) => write_protocols(&people, &data),
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%error, "protocols are those of the last contact"),
         }
         if ticks.is_multiple_of(RECONCILE_TICKS) {
             match steward.reconcile().await {
@@ -67,13 +94,13 @@ fn changed(steward: &StewardState, store: &Store, file: Option<&Path>, data: &Pa
     if let Ok(config) = config::load(file) {
         store.set_retention(assemble::retention_under(&config, steward.policies()));
     }
-    if let Err(error) = write(data, &steward.policies().copy()) {
+    if let Err(error) = write(data, COPY, &steward.policies().copy()) {
         tracing::warn!(%error, "the copy of the policies could not be written");
     }
 }
 
-fn write(data: &Path, copy: &Value) -> io::Result<()> {
-    let (new, place) = (data.join(format!("{COPY}.new")), data.join(COPY));
+fn write(data: &Path, name: &str, copy: &Value) -> io::Result<()> {
+    let (new, place) = (data.join(format!("{name}.new")), data.join(name));
     std::fs::write(&new, copy.to_string())?;
     std::fs::rename(new, place)
 }

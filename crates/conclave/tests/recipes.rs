@@ -76,6 +76,18 @@ async fn house_with(script: Script) -> (House, MockModel, tempfile::TempDir) {
     (house, mock, dir)
 }
 
+/// Keeps what the storyteller of the example agreed to; the id of the consent.
+async fn agreed(house: &House) -> String {
+    let consent = json!({
+        "subject": "user-456", "scopes": ["research", "publication"],
+        "purposes": ["housing study"],
+        "evidence": {"kind": "written", "reference": "form 7"},
+    });
+    let kept = house.post("/v1/consents", &consent).await;
+    assert_eq!(kept.status, 201, "{}", kept.body);
+    kept.json()["id"].as_str().unwrap().to_owned()
+}
+
 const EXECUTE: &str = "/v1/agents/interview-analyzer/execute";
 
 #[tokio::test]
@@ -83,6 +95,7 @@ async fn the_reference_example_goes_through_a_mock_model() {
     let (house, mock, _dir) = house_with(Script::always(result("The rent went up twice"))).await;
     let listed = house.get("/v1/agents").await.json();
     assert_eq!(listed["data"].as_array().unwrap().len(), 8, "seven and one of our own");
+    let consent = agreed(&house).await;
     let answer = house.post(EXECUTE, &example()).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let body = answer.json();
@@ -99,6 +112,19 @@ async fn the_reference_example_goes_through_a_mock_model() {
     let shown = house.get("/v1/agents/interview-analyzer").await.json();
     assert_eq!(shown["kpis"]["runs"], 1);
     assert_eq!(shown["kpis"]["figures"]["citation_coverage"], 1.0);
+    assert_eq!(body["metadata"]["consent_verified"], true, "{body}");
+    let taken_back = json!({"kind": "verbal", "reference": "by telephone"});
+    let taken_back = json!({ "evidence": taken_back });
+    let withdrawn = house
+        .ask("DELETE", &format!("/v1/consents/{consent}"), taken_back.to_string().as_bytes())
+        .await
+        .unwrap();
+    assert_eq!(withdrawn.status, 200, "{}", withdrawn.body);
+    let asked = mock.bodies().len();
+    let answer = house.post(EXECUTE, &example()).await;
+    assert_eq!(answer.status, 403, "{}", answer.body);
+    assert_eq!(answer.json()["error"]["code"], "consent_withdrawn");
+    assert_eq!(mock.bodies().len(), asked, "no model was asked");
     assert_eq!(house.get("/v1/agents/runs/nothing").await.status, 404);
     assert_eq!(house.post("/v1/agents/fortune-teller/execute", &example()).await.status, 404);
     assert!(house.stop());
@@ -107,6 +133,7 @@ async fn the_reference_example_goes_through_a_mock_model() {
 #[tokio::test]
 async fn an_invented_quote_never_reaches_the_client() {
     let (house, _mock, _dir) = house_with(Script::always(result("I was never happier"))).await;
+    agreed(&house).await;
     let answer = house.post(EXECUTE, &example()).await;
     // Who decides about held results is configured elsewhere: 202 with them, 503 without.
     assert!(matches!(answer.status, 202 | 503), "{} {}", answer.status, answer.body);
@@ -158,9 +185,12 @@ fn offline(dir: &Path, request: &Value) -> (bool, Value) {
     (done.status.success(), printed)
 }
 
-#[test]
-fn recipes_run_offline_and_are_counted_from_the_ledger() {
+#[tokio::test]
+async fn recipes_run_offline_and_are_counted_from_the_ledger() {
     let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    agreed(&house).await;
+    assert!(house.stop());
     let mut request = example();
     request["input"]["transcripts"][0]["segments"][1]["text"] =
         json!("The rent went up twice. Rent is all we speak of.");

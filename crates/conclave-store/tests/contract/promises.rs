@@ -329,7 +329,9 @@ async fn a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened(plac
     match &place.cluster {
         Some(_) => change(
             place,
-            "DROP TABLE ai_usage_events, idle_key, root_handover, root_holder; \
+            "DROP VIEW tenant_ai_policies, elder_review_queue; \
+             DROP TABLE record, purse_account, purse_hold; \
+             DROP TABLE ai_usage_events, idle_key, root_handover, root_holder; \
              ALTER TABLE replica_lease DROP COLUMN idle_seen; \
              ALTER TABLE vault DROP COLUMN generation; \
              DROP INDEX audit_by_score; \

@@ -60,12 +60,14 @@ struct Bench {
 }
 
 async fn bench(args: &OpenArgs) -> anyhow::Result<Bench> {
-    let config = config::load(args.config.as_deref())?;
+    let mut config = config::load(args.config.as_deref())?;
+    config.server.data.clone_from(&args.data.data);
     let store = open(args, &config)?;
     begin_log(&store, &config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let steward = governing::begin(&store, &config, clock.clone()).await;
     let ground = assemble::ground(&store, steward, clock, Arc::new(SystemEntropy));
+    governing::know_protocols(&ground.people, &config.server.data).await;
     Ok(Bench { engine: assemble::engine(&config, &ground)?, store })
 }
 

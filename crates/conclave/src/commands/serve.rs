@@ -70,6 +70,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     })?);
     let steward = governing::begin(&store, &config, clock.clone()).await;
     let ground = assemble::ground(&store, steward.clone(), clock, entropy);
+    governing::know_protocols(&ground.people, &config.server.data).await;
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
     let (manners, keys) = (assemble::manners(&config), store.keys());
@@ -81,7 +82,8 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let dashboard = dashboard(&config, &store, &ground, &gateway)?;
     announce(&config, address);
     let places = (args.config.clone(), config.server.data.clone());
-    let governing = tokio::spawn(governing::run(steward, store.clone(), places));
+    let governing =
+        tokio::spawn(governing::run((steward, ground.people.clone()), store.clone(), places));
     let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
     let outbox = tokio::spawn(outbox(&config, &ground)?.run());
     let chores = tokio::spawn(reload_and_flush(
