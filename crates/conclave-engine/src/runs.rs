@@ -75,9 +75,8 @@ impl Engine {
                 Ok(FetchedRun::MayGoOn { review })
             }
             (Some(review), "approved") => {
-                if let Some(edited) = edited.filter(|edited| self.fits(&stored, edited)) {
-                    response["data"] = edited;
-                    response["metadata"]["edited"] = json!(true);
+                if let Some(edited) = edited {
+                    self.put_edited(&stored, &mut response, edited);
                 }
                 response["metadata"]["review_id"] = json!(review);
                 self.note_handed_out(tenant, id, reader).await?;
@@ -111,7 +110,7 @@ impl Engine {
         let Some(review) = review else { return Ok((None, pending(), None)) };
         let record = self.kept(RecordKind::Review, tenant, &review).await?;
         let Some(record) = record else { return Ok((Some(review), pending(), None)) };
-        let edited = record.data.get("edited").filter(|edited| edited.is_object()).cloned();
+        let edited = record.data.get("edited").filter(|edited| !edited.is_null()).cloned();
         Ok((Some(review), record.state, edited))
     }
 
@@ -124,6 +123,23 @@ impl Engine {
         let Some(records) = &self.governed.records else { return Ok(None) };
         let key = RecordKey { kind, tenant: tenant.clone(), id: id.to_owned() };
         records.get(key).await.map_err(|error| unreachable(&error))
+    }
+
+    /// Puts a reviewer's words in the place of the result, which does not leave then: as a result where
+    /// they have its shape, else as they are.
+    fn put_edited(&self, stored: &StoredDecision, response: &mut Value, edited: Value) {
+        let parsed = match &edited {
+            Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+            other => other.clone(),
+        };
+        response["metadata"]["edited"] = json!(true);
+        response["citations"] = json!([]);
+        if parsed.is_object() && self.fits(stored, &parsed) {
+            response["data"] = parsed;
+        } else {
+            response["data"] = Value::Null;
+            response["edited_text"] = edited;
+        }
     }
 
     fn fits(&self, stored: &StoredDecision, edited: &Value) -> bool {

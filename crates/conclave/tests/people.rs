@@ -265,3 +265,66 @@ async fn the_command_line_decides_through_the_gateway() {
     let shown = run(&["protocols", "show", "River People"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("churinga"), "an elder sees all of it");
 }
+
+/// A run of a recipe over sacred words.
+fn sacred_run() -> Value {
+    json!({
+        "agent_name": "interview-analyzer",
+        "context": {
+            "user_id": "u", "storyteller_id": "teller-1", "sensitivity_level": "sacred",
+            "cultural_affiliations": ["River People"], "consent_scope": ["research"],
+            "purpose": "study", "country": "NZ",
+        },
+        "input": {"focus_areas": ["housing"], "transcripts": [{"id": "t1", "segments": [
+            {"index": 0, "speaker": "I", "text": "What happened?"},
+            {"index": 1, "speaker": "M", "text": "The house was cold and the rent went up twice."},
+        ]}]},
+    })
+}
+
+#[tokio::test]
+async fn a_sacred_run_waits_for_two_elders_and_goes_on_only_with_their_yes() {
+    let village = village().await;
+    let (house, app) = (&village.house, &village.app);
+    let execute = "/v1/agents/interview-analyzer/execute";
+    let consent = json!({
+        "subject": "teller-1", "scopes": ["research"], "purposes": ["study"],
+        "evidence": {"kind": "written", "reference": "form 7"},
+    });
+    let kept = ask(house, app, "POST", "/v1/consents", &consent).await;
+    assert_eq!(kept.status, 201, "{}", kept.body);
+    for ruling in ["reject", "approve"] {
+        let held = ask(house, app, "POST", execute, &sacred_run()).await;
+        assert_eq!(held.status, 202, "{}", held.body);
+        assert!(held.json()["data"].is_null() && !held.body.contains("cold"), "{}", held.body);
+        let review = held.json()["review_id"].as_str().unwrap().to_owned();
+        let place = held.json()["status_url"].as_str().unwrap().to_owned();
+        let fetch = async || ask(house, app, "GET", &place, &Value::Null).await;
+        for role in ["reviewer", "admin", "auditor", "app", "owner"] {
+            let stranger = key(house, role, "default");
+            known(house, &stranger).await;
+            let claimed = village.claim(&stranger, &review).await.status;
+            assert!(matches!(claimed, 403 | 404), "{role}: {claimed}");
+        }
+        for elder in &village.elders {
+            let claimed = village.claim(elder, &review).await;
+            if claimed.status != 200 {
+                continue;
+            }
+            let token = claimed.json()["claim"]["token"].clone();
+            let said = json!({"token": token, "ruling": ruling, "notes": "we have spoken"});
+            let decided = village.decide(elder, &review, &said).await;
+            assert_eq!(decided.status, 200, "{}", decided.body);
+        }
+        let fetched = fetch().await;
+        if ruling == "reject" {
+            assert_eq!(fetched.status, 403, "{}", fetched.body);
+            continue;
+        }
+        let mut again = sacred_run();
+        again["approved_run"] = fetched.json()["approved_run"].clone();
+        let done = ask(house, app, "POST", execute, &again).await;
+        assert_eq!(done.status, 200, "{}", done.body);
+        assert_eq!(done.json()["citations"][0]["segment_index"], 1, "{}", done.body);
+    }
+}
