@@ -85,6 +85,10 @@ impl Protocols {
     }
 
     fn named_in(&self, text: &str) -> BTreeSet<(usize, usize)> {
+        // Most houses guard no words, and then no turn pays for them.
+        if self.spaced.automaton.is_none() && self.unspaced.automaton.is_none() {
+            return BTreeSet::new();
+        }
         let (spaced, mut found) = (plain(text), BTreeSet::new());
         let whole_word = |from: usize, to: usize| {
             ends_word(spaced[..from].chars().next_back()) && begins_anew(&spaced[to..])
