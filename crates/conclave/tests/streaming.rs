@@ -140,13 +140,13 @@ async fn where_most_is_at_stake_nothing_leaves_before_the_whole_has_passed() {
         house_with(Script::always(Behaviour::Reply(kind.clone())), WINDOWED).await;
     let mut child = streaming("My day was long.");
     child["metadata"] = json!({"conclave_mode": "child-safe"});
-    let mut sacred = streaming("My day was long.");
-    sacred["metadata"] = json!({"conclave_sensitivity": "sacred"});
+    let mut minor = streaming("My day was long.");
+    minor["metadata"] = json!({"conclave_minor": "true"});
     let mut structured = streaming("My day was long.");
     structured["response_format"] = json!({"type": "json_object"});
     let mut several = streaming("My day was long.");
     several["n"] = json!(2);
-    for body in [child, sacred, structured, several, streaming("I want to kill myself tonight.")] {
+    for body in [child, minor, structured, several, streaming("I want to kill myself tonight.")] {
         let answer = house.post("/v1/chat/completions", &body).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
         let most = if body["n"] == 2 { 2 } else { 1 };
