@@ -298,7 +298,7 @@ fn lazy(root: &Path, n: u64, url: &DatabaseUrl) -> anyhow::Result<Arc<Store>> {
     let place = |n: u64| -> PathBuf { root.join(format!("replica{n}")) };
     let dir = place(n);
     std::fs::create_dir_all(&dir)?;
-    for secret in ["pepper", "ledger.key"] {
+    for secret in ["pepper", "ledger.key", "root.key"] {
         if n > 0 && !dir.join(secret).exists() {
             std::fs::copy(place(0).join(secret), dir.join(secret))?;
         }
