@@ -1,5 +1,6 @@
 //! `/v1/agents...`: which recipes there are, running one, and fetching what people have decided about.
 
+use super::entrance::{Entered, enter};
 use super::respond;
 use crate::auth::{Need, admit};
 use crate::error::ApiError;
@@ -7,7 +8,6 @@ use crate::metrics::Counted;
 use crate::state::Gateway;
 use crate::tracked_body::TrackedBody;
 use crate::unabandoned::Unabandoned;
-use crate::{intake, strict_json};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -58,12 +58,8 @@ pub(super) async fn execute(
 }
 
 async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Response, ApiError> {
-    let (parts, body) = request.into_parts();
-    let key = admit(gateway, &parts.headers, Need::Converse);
-    // The body is read either way: a client that is still sending cannot read our refusal.
-    let bytes = intake::read(&parts.headers, body, gateway.limits()).await;
-    let (key, bytes) = (key?, bytes?);
-    let asked = asked(&bytes, &key, recipe)?;
+    let Entered { key, document, .. } = enter(gateway, request, Need::Converse).await?;
+    let asked = asked(document, &key, recipe)?;
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
     let engine = gateway.engine();
     let work = async move {
@@ -83,9 +79,7 @@ async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Resp
     Ok(answer(done))
 }
 
-fn asked(bytes: &Bytes, key: &KeyRecord, recipe: String) -> Result<Run, ApiError> {
-    let document = strict_json::parse(bytes)
-        .map_err(|error| ApiError::malformed(format!("The body is not valid JSON: {error}.")))?;
+fn asked(document: Value, key: &KeyRecord, recipe: String) -> Result<Run, ApiError> {
     let Value::Object(mut body) = document else {
         return Err(ApiError::malformed("The request body must be a JSON object."));
     };

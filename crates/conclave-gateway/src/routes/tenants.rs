@@ -3,11 +3,11 @@
 //! **Invariant:** a key governs its own tenant. Only an owner of the house, whose tenant is `default`,
 //! governs others too.
 
+use super::entrance;
 use super::respond;
 use crate::auth::{Need, admit};
 use crate::error::ApiError;
 use crate::state::Gateway;
-use crate::{intake, strict_json};
 use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -130,14 +130,8 @@ fn parts(document: Value) -> Result<(Value, Option<u64>), ApiError> {
 }
 
 async fn read(gateway: &Gateway, request: Request) -> Result<(KeyRecord, Value), ApiError> {
-    let (parts, body) = request.into_parts();
-    let key = admit(gateway, &parts.headers, Need::Govern);
-    // The body is read either way: a client that is still sending cannot read our refusal.
-    let bytes = intake::read(&parts.headers, body, gateway.limits()).await;
-    let (key, bytes) = (key?, bytes?);
-    let document = strict_json::parse(&bytes)
-        .map_err(|error| ApiError::malformed(format!("The body is not valid JSON: {error}.")))?;
-    Ok((key, document))
+    let entered = entrance::enter(gateway, request, Need::Govern).await?;
+    Ok((entered.key, entered.document))
 }
 
 fn governs_all(key: &KeyRecord) -> bool {

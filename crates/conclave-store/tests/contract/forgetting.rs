@@ -8,20 +8,6 @@ use conclave_ledger::{Body, Kind, StoredBody, tenant_number};
 use conclave_store::{RetentionRules, RootKey, Store, move_to_postgres};
 use std::time::{Duration, Instant};
 
-/// Each promise is one test for each store.
-macro_rules! promises {
-    ($($name:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::sqlite()).await })*
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::postgres()).await })*
-        }
-    };
-}
-
 promises!(
     words_are_sealed_and_read_again_after_a_start,
     an_erased_person_is_gone_and_the_log_explains_it,

@@ -7,6 +7,20 @@
 #[expect(dead_code, reason = "shared with the tests of the spool")]
 mod support;
 
+/// Each promise is one test for each store.
+macro_rules! promises {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() { super::$name(&crate::place::Place::sqlite()).await })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() { super::$name(&crate::place::Place::postgres()).await })*
+        }
+    };
+}
+
 mod faults;
 mod forgetting;
 mod money;

@@ -10,20 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const NOW: u64 = 1_800_000_000_000;
 
-/// Each promise is one test for each store.
-macro_rules! promises {
-    ($($name:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::sqlite()).await })*
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::postgres()).await })*
-        }
-    };
-}
-
 promises!(
     sixty_four_at_once_are_granted_exactly_what_there_is,
     what_is_settled_or_refused_is_so_after_a_start,

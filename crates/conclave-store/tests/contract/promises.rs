@@ -13,20 +13,6 @@ use std::sync::Arc;
 
 const NOW: u64 = 1_800_000_000_000;
 
-/// Each promise is one test for each store.
-macro_rules! promises {
-    ($($name:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::sqlite()).await })*
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::postgres()).await })*
-        }
-    };
-}
-
 promises!(
     what_is_appended_is_read_and_verified,
     entries_are_there_once_and_in_order_after_any_number_of_starts,

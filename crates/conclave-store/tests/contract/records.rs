@@ -11,19 +11,6 @@ use std::collections::BTreeSet;
 
 const NOW: u64 = 1_800_000_000_000;
 
-macro_rules! promises {
-    ($($name:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::sqlite()).await })*
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::postgres()).await })*
-        }
-    };
-}
-
 promises!(
     of_two_writers_who_read_the_same_one_succeeds,
     records_come_by_rank_then_by_due_date,

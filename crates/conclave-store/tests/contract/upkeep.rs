@@ -10,20 +10,6 @@ use std::time::{Duration, Instant};
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
-/// Each promise is one test for each store.
-macro_rules! promises {
-    ($($name:ident),* $(,)?) => {
-        mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::sqlite()).await })*
-        }
-        mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $name() { super::$name(&crate::place::Place::postgres()).await })*
-        }
-    };
-}
-
 promises!(
     a_scrub_names_what_was_forgotten_and_nothing_is_signed_meanwhile,
     keys_of_people_of_whom_nothing_is_left_are_deleted,
