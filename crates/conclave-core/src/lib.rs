@@ -21,6 +21,7 @@ mod outcome;
 mod reason;
 mod score;
 mod scrutiny;
+mod sentence;
 mod threshold;
 
 pub use action::Action;
@@ -40,4 +41,5 @@ pub use outcome::Outcome;
 pub use reason::Reason;
 pub use score::{Confidence, Score};
 pub use scrutiny::{Bars, Scrutiny};
+pub use sentence::sentence_end;
 pub use threshold::{BelowFloor, FLOOR, Threshold};

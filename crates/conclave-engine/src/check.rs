@@ -158,7 +158,8 @@ impl Checker {
             context,
             Arc::new(input),
             reading.clone(),
-        );
+        )
+        .read_closely(|passage| self.detector.read_reply(&said, passage, question.mode));
         let ballots: Vec<_> = self.judges.iter().map(|judge| ballot(&**judge, &case)).collect();
         let consensus = decide(&ballots, scrutiny.bars(), crisis);
         let action = if consensus.delivers() {

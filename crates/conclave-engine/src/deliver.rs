@@ -283,17 +283,18 @@ impl Engine {
     }
 
     async fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
-        let said = said_before(&course.turn.conversation);
-        let (text, mode) = (candidate.text.clone(), course.examined.input.mode);
-        let read = move |detector: &Detector| detector.read_reply(&said, &text, mode);
-        let reply = off_thread::reading(&self.detector, read).await;
-        Case::new(
-            course.turn.conversation.clone(),
-            candidate,
-            course.turn.context.clone(),
-            course.examined.input.clone(),
-            reply,
-        )
+        let (turn, examined) = (course.turn, course.examined);
+        let said = said_before(&turn.conversation);
+        let (conversation, context) = (turn.conversation.clone(), turn.context.clone());
+        let (input, mode) = (examined.input.clone(), examined.input.mode);
+        off_thread::reading(&self.detector, move |detector: &Detector| {
+            let read = |text: &str| detector.read_reply(&said, text, mode);
+            let reply = read(&candidate.text);
+            let (candidate, context) = (candidate.clone(), context.clone());
+            Case::new(conversation.clone(), candidate, context, input.clone(), reply)
+                .read_closely(read)
+        })
+        .await
     }
 
     pub(crate) fn closed(

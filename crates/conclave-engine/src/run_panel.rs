@@ -27,11 +27,6 @@ impl Engine {
         let before: Vec<_> =
             conversation.iter().map(|one| one.content.as_text().into_owned()).collect();
         let input = self.read_words(before.last().cloned().unwrap_or_default(), Phase::Pre).await;
-        let (before, text) = (before.join("\n"), candidate.text.clone());
-        let reply = off_thread::reading(&self.detector, move |detector| {
-            detector.read_reply(&before, &text, Mode::Normal)
-        })
-        .await;
         let stated = &run.request.context;
         let context = TurnContext {
             country: stated.country.clone(),
@@ -39,7 +34,15 @@ impl Engine {
             affiliations: stated.cultural_affiliations.clone(),
             ..TurnContext::default()
         };
-        let case = Case::new(conversation, candidate, context, Arc::new(input), reply);
+        let (before, input) = (before.join("\n"), Arc::new(input));
+        let case = off_thread::reading(&self.detector, move |detector| {
+            let read = |text: &str| detector.read_reply(&before, text, Mode::Normal);
+            let reply = read(&candidate.text);
+            let (candidate, context) = (candidate.clone(), context.clone());
+            Case::new(conversation.clone(), candidate, context, input.clone(), reply)
+                .read_closely(read)
+        })
+        .await;
         let ballots = self.panel.judge(Arc::new(case), self.settings.panel_deadline).await;
         let consensus = decide(&ballots, self.settings.bars(scrutiny(run)), run.crisis);
         run.panel = Some(PanelRun { ballots, consensus });

@@ -3,6 +3,8 @@
 //! **Invariant:** windows grow with the reply, so that judging each together with all text before it
 //! costs no more than a fixed multiple of judging the whole.
 
+use conclave_core::sentence_end;
+
 /// The shortest window, in bytes: a word or two says too little to be judged by itself.
 const WINDOW_BYTES_MIN: usize = 24;
 /// A window has at least this share of the text before it.
@@ -60,36 +62,6 @@ impl Cutter {
         self.searched = self.searched.max(last);
         None
     }
-}
-
-/// Where the first sentence after `from` ends. A full stop ends one only before a blank, so that it must
-/// be seen what comes next; the signs of Chinese and Japanese need none.
-fn sentence_end(text: &str, from: usize) -> Option<usize> {
-    let rest = text.get(from..)?;
-    let mut signs = rest.char_indices().peekable();
-    while let Some((at, sign)) = signs.next() {
-        let next = signs.peek().map(|(_, next)| *next);
-        let ends = match sign {
-            '。' | '！' | '？' | '\n' => next.is_some_and(|next| !is_closing(next)),
-            '.' | '!' | '?' | '…' => next.is_some_and(char::is_whitespace),
-            closing if is_closing(closing) => {
-                next.is_some_and(char::is_whitespace) && ended_before(&text[..from + at])
-            }
-            _ => false,
-        };
-        if ends {
-            return Some(from + at + sign.len_utf8());
-        }
-    }
-    None
-}
-
-const fn is_closing(sign: char) -> bool {
-    matches!(sign, '"' | '\'' | ')' | ']' | '”' | '’' | '」' | '』' | '）')
-}
-
-fn ended_before(text: &str) -> bool {
-    text.trim_end_matches(is_closing).ends_with(['.', '!', '?', '…'])
 }
 
 #[cfg(test)]

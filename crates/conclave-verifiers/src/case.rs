@@ -1,6 +1,7 @@
 //! What a verifier is shown.
 
 use crate::acts::{Acts, Lexicon};
+use crate::passages::passages;
 use conclave_core::{Candidate, Message, Role, TurnContext};
 use conclave_detect::Reading;
 use std::sync::{Arc, OnceLock};
@@ -23,6 +24,7 @@ pub struct Case {
     /// What the reply's words were read as.
     pub reply: Reading,
     read: OnceLock<Arc<Acts>>,
+    passages: Vec<Self>,
 }
 
 impl Clone for Case {
@@ -47,7 +49,39 @@ impl Case {
         input: Arc<Reading>,
         reply: Reading,
     ) -> Self {
-        Self { conversation, candidate, context, input, reply, read: OnceLock::new() }
+        Self {
+            conversation,
+            candidate,
+            context,
+            input,
+            reply,
+            read: OnceLock::new(),
+            passages: Vec::new(),
+        }
+    }
+
+    /// The same case, with every passage of the reply that has something against it as a case of its
+    /// own, its words read by `read`.
+    #[must_use]
+    pub fn read_closely(mut self, read: impl Fn(&str) -> Reading) -> Self {
+        let Some(lexicon) = Lexicon::shared().ok() else { return self };
+        let whole = self.acts(&lexicon);
+        let cases = passages(&self.candidate.text, &whole).into_iter().map(|(text, acts)| Self {
+            conversation: Arc::clone(&self.conversation),
+            candidate: Candidate { text: text.to_owned(), ..Candidate::default() },
+            context: self.context.clone(),
+            input: Arc::clone(&self.input),
+            reply: read(text),
+            read: OnceLock::from(Arc::new(acts)),
+            passages: Vec::new(),
+        });
+        self.passages = cases.collect();
+        self
+    }
+
+    /// The passages that are cases of their own.
+    pub(crate) fn passages(&self) -> &[Self] {
+        &self.passages
     }
 
     /// The person's last words; empty when nobody has spoken.

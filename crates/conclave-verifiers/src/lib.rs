@@ -14,6 +14,7 @@ mod crisis;
 mod higher_self;
 mod manner;
 mod objection;
+mod passages;
 mod shadow;
 mod wisdom;
 
@@ -24,6 +25,7 @@ pub use counterfactual::Counterfactual;
 
 use acts::Lexicon;
 use conclave_core::{Opinion, Seat};
+use passages::Closely;
 use std::sync::Arc;
 
 /// A verifier that needs nothing but the case.
@@ -49,15 +51,15 @@ pub fn builtin() -> Result<Vec<Box<dyn Judge>>, VerifierDataError> {
 pub fn builtin_with(
     engine: Arc<dyn ActionJudge>,
 ) -> Result<Vec<Box<dyn Judge>>, VerifierDataError> {
-    let lexicon = Arc::new(Lexicon::builtin()?);
+    let lexicon = Lexicon::shared()?;
     let shared = || Arc::clone(&lexicon);
     Ok(vec![
-        Box::new(crisis::Crisis::new(shared())),
-        Box::new(higher_self::HigherSelf::new(shared())),
-        Box::new(wisdom::Wisdom::new(shared())),
-        Box::new(shadow::Shadow::new(shared())),
-        Box::new(attachment::Attachment::new(shared())),
+        Box::new(Closely(crisis::Crisis::new(shared()))),
+        Box::new(Closely(higher_self::HigherSelf::new(shared()))),
+        Box::new(Closely(wisdom::Wisdom::new(shared()))),
+        Box::new(Closely(shadow::Shadow::new(shared()))),
+        Box::new(Closely(attachment::Attachment::new(shared()))),
         Box::new(Counterfactual::new(engine)),
-        Box::new(classifier::Classifier::new(shared())),
+        Box::new(Closely(classifier::Classifier::new(shared()))),
     ])
 }

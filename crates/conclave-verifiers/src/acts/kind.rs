@@ -104,6 +104,30 @@ names! {
     }
 }
 
+impl Act {
+    /// Whether some verifier may call it harmful wherever it stands; agreeing is so only where nothing
+    /// else is said.
+    #[must_use]
+    pub const fn is_adverse(self) -> bool {
+        !matches!(
+            self,
+            Self::Listens
+                | Self::Present
+                | Self::Validates
+                | Self::OffersHelp
+                | Self::KeepsSafe
+                | Self::Advises
+                | Self::Lectures
+                | Self::Agrees
+                | Self::Complies
+                | Self::Refuses
+                | Self::Cautions
+                | Self::SaysItIsAProgram
+                | Self::Grounds
+        )
+    }
+}
+
 names! {
     /// Something a person's turn is.
     Cue {

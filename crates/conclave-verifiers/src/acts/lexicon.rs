@@ -10,6 +10,7 @@ use super::scope::Modes;
 use super::token::Vocabulary;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
 /// A data file of the verifiers that cannot be used.
@@ -100,6 +101,19 @@ const BUILTIN: [(&str, &str); 3] = [
 ];
 
 impl Lexicon {
+    /// The built-in data, read once for everybody.
+    ///
+    /// # Errors
+    /// When a built-in file is broken.
+    pub fn shared() -> Result<Arc<Self>, VerifierDataError> {
+        static SHARED: OnceLock<Arc<Lexicon>> = OnceLock::new();
+        if let Some(shared) = SHARED.get() {
+            return Ok(Arc::clone(shared));
+        }
+        let read = Arc::new(Self::builtin()?);
+        Ok(Arc::clone(SHARED.get_or_init(|| read)))
+    }
+
     /// The built-in English and Japanese data.
     ///
     /// # Errors

@@ -79,6 +79,33 @@ impl Acts {
         }
     }
 
+    /// Reads a part of the reply by itself, to the same turn of the person.
+    #[must_use]
+    pub fn of_part(&self, text: &str) -> Self {
+        let tokens = Tokens::read(text, &self.lexicon.vocabulary);
+        Self {
+            // A sentence that agrees is not a reply that says nothing but yes.
+            seen: seen(&tokens, &self.lexicon)
+                .into_iter()
+                .filter(|seen| seen.act != Act::Agrees)
+                .collect(),
+            turn: self.turn.clone(),
+            shape: shape(&tokens),
+            lexicon: Arc::clone(&self.lexicon),
+        }
+    }
+
+    /// The weight of the gravest thing that could be held against it, in hundredths.
+    #[must_use]
+    pub fn gravest(&self) -> u8 {
+        self.seen
+            .iter()
+            .filter(|seen| seen.act.is_adverse())
+            .map(|seen| seen.weight)
+            .max()
+            .unwrap_or(0)
+    }
+
     /// Whether it was read with this lexicon.
     #[must_use]
     pub fn is_of(&self, lexicon: &Arc<Lexicon>) -> bool {

@@ -9,6 +9,7 @@
 )]
 
 mod datasets;
+mod hidden;
 mod latency;
 mod manner;
 mod ordinary;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 /// One labelled case.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub struct Row {
     #[serde(default)]
     pub pair: usize,
@@ -33,14 +33,14 @@ pub struct Row {
 }
 
 /// One message.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub struct Turn {
     pub role: String,
     pub content: String,
 }
 
 /// One tool call.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub struct Tool {
     pub name: String,
     pub arguments: String,
@@ -77,7 +77,7 @@ impl Row {
         let category = self.category.as_deref().and_then(Category::parse);
         let mut input = reading(self.input_harm, category);
         input.crisis = Score::new(self.crisis);
-        let reply = reading(self.reply_harm, category);
+        let reply = stated(self);
         Case::new(
             self.conversation(),
             self.candidate(),
@@ -115,6 +115,11 @@ impl Row {
         });
         Candidate { text: self.reply.clone(), tool_calls: calls.collect(), ..Candidate::default() }
     }
+}
+
+/// What the detector would say of the reply, as the row states it.
+pub fn stated(row: &Row) -> Reading {
+    reading(row.reply_harm, row.category.as_deref().and_then(Category::parse))
 }
 
 fn reading(harm: f32, category: Option<Category>) -> Reading {
