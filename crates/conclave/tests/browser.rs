@@ -57,7 +57,8 @@ async fn hostile_text_through_every_door_runs_nothing_and_reaches_nobody() {
     let mock = MockModel::start(echo).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let config = format!(
-        "[reviews]\nstaffed = true\n[[providers]]\nname = \"<b>echo</b>\"\nbase_url = \"{url}\"\n\
+        "[reviews]\nstaffed = true\n[deliberation]\npanel_deadline_ms = 5000\n\
+         [[providers]]\nname = \"<b>echo</b>\"\nbase_url = \"{url}\"\n\
          [[models]]\nname = \"{MODEL}\"\nupstream_model = \"echo\"\nprovider = \"<b>echo</b>\"\n\
          input_usd_per_million = 1.0\noutput_usd_per_million = 1.0\n\
          [[verifiers]]\nname = \"echo\"\nkind = \"http\"\nurl = \"{url}/verify\"\n",

@@ -79,16 +79,38 @@ pub(crate) struct Row {
     pub(crate) about: Prose,
 }
 
-/// A paragraph; every second piece is code.
+/// A paragraph.
 #[derive(Default, Template)]
 #[template(path = "parts/prose.html")]
-pub(crate) struct Prose(Vec<String>);
+pub(crate) struct Prose(Vec<Piece>);
 
 impl HtmlSafe for Prose {}
 
+/// A piece of a paragraph.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Plain(String),
+    Strong(String),
+    Code(String),
+}
+
 impl Prose {
+    /// Text with code between backquotes and what matters between pairs of stars.
     fn of(text: &str) -> Self {
-        Self(text.split('`').map(str::to_owned).collect())
+        let mut pieces = Vec::new();
+        for (at, part) in text.split('`').enumerate() {
+            if at % 2 == 1 {
+                pieces.push(Piece::Code(part.to_owned()));
+                continue;
+            }
+            let words = part.split("**").map(str::to_owned).enumerate();
+            pieces.extend(words.map(|(at, words)| match at % 2 {
+                1 => Piece::Strong(words),
+                _ => Piece::Plain(words),
+            }));
+        }
+        pieces.retain(|piece| *piece != Piece::Plain(String::new()));
+        Self(pieces)
     }
 
     fn paragraphs(text: &str) -> Vec<Self> {
@@ -243,7 +265,7 @@ mod tests {
                 assert!(!found.anchor.is_empty() && !found.summary.0.is_empty(), "{path}");
                 let answers = operation["responses"].as_object().unwrap().len();
                 assert_eq!(found.answers.len(), answers, "{method} {path}");
-                let described = |answer: &Answer| !answer.about.0.concat().is_empty();
+                let described = |answer: &Answer| !answer.about.0.is_empty();
                 assert!(found.answers.iter().all(described), "{method} {path}");
             }
         }
@@ -253,8 +275,12 @@ mod tests {
     }
 
     #[test]
-    fn every_second_piece_of_a_paragraph_is_code() {
-        assert_eq!(Prose::of("say `a` or `b`").0, ["say ", "a", " or ", "b", ""]);
+    fn code_and_what_matters_are_told_apart() {
+        let [plain, code, strong] = [Piece::Plain, Piece::Code, Piece::Strong];
+        assert_eq!(
+            Prose::of("**So** say `a**b`").0,
+            [strong("So".into()), plain(" say ".into()), code("a**b".into())]
+        );
         assert_eq!(Prose::paragraphs("one\n\ntwo\n\n").len(), 2);
     }
 }
