@@ -355,3 +355,24 @@ test("the tiles move", async () => {
   await calm(page);
   await page.context().close();
 });
+
+test("the reference is sound, also without script", { timeout: 300_000 }, async () => {
+  // The page is long and the same everywhere, so each colour is looked at in one width.
+  for (const [colorScheme, viewport] of [["light", SIZES[1]], ["dark", SIZES[0]]]) {
+    const page = await open({ colorScheme, viewport, storageState: undefined });
+    await page.goto(`${base}/docs`);
+    assert.equal(await page.locator("h1").count(), 1);
+    const [wide, seen] = await page.evaluate(() =>
+      [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+    assert.ok(wide <= seen, `the reference scrolls sideways: ${wide} > ${seen}`);
+    await axe(page, `reference ${colorScheme} ${viewport.width}`);
+    await calm(page);
+    await page.context().close();
+  }
+  const page = await open({ javaScriptEnabled: false, storageState: undefined });
+  await page.goto(`${base}/docs`);
+  await page.locator("nav a[href='#createChatCompletion']").first().click();
+  assert.ok(page.url().endsWith("#createChatCompletion"));
+  assert.equal(await page.locator("main script").count(), 0);
+  await page.context().close();
+});

@@ -22,6 +22,7 @@ mod label;
 mod lockout;
 mod page;
 mod password;
+mod reference;
 mod routes;
 mod rows;
 mod same_site;

@@ -14,6 +14,7 @@ use crate::pseudonym::seed_of;
 use crate::release::Progress;
 use crate::spend::{self, InForce, Spending};
 use crate::steward::Unpaid;
+use crate::trace::{self, SpanKind, Told};
 use crate::turn::{Turn, said_before};
 use crate::verdicts::Grounds;
 use conclave_core::{
@@ -59,6 +60,19 @@ pub enum DeliverError {
     /// The decision could not be made durable, so nothing may leave.
     #[error(transparent)]
     AuditUnavailable(#[from] AppendError),
+}
+
+impl DeliverError {
+    /// Its kind, as a name.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::UnknownModel(_) => "unknown_model",
+            Self::Forbidden(_) => "forbidden",
+            Self::Unpaid(_) => "unpaid",
+            Self::AuditUnavailable(_) => "audit_unavailable",
+        }
+    }
 }
 
 /// Time kept back for the panel's last word and for recording it.
@@ -112,8 +126,14 @@ impl Engine {
         failpoint::reach("turn.accepted");
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let mut examined = self.examine(&turn, id, &in_force.policy).await?;
-        self.guard_input(&turn, &mut examined).await;
+        let preflight = async {
+            let mut examined = self.examine(&turn, id, &in_force.policy).await?;
+            self.guard_input(&turn, &mut examined).await;
+            Ok::<_, DeliverError>(examined)
+        };
+        let told = |_: &_| Told::default();
+        let examined = trace::span("preflight", SpanKind::Internal, preflight, told).await;
+        let mut examined = examined?;
         let crisis = is_crisis(examined.input.crisis);
         let (spending, stop) = match examined.stop {
             Some(stop) => (Spending::unlimited(offered), Some(stop)),
@@ -270,16 +290,22 @@ impl Engine {
             candidate: &candidate,
         };
         let key = grounds.key();
-        if let Some(ballots) = key.as_ref().and_then(|key| self.verdicts.known(key)) {
-            return ballots;
-        }
-        let case = Arc::new(self.case(course, candidate).await);
-        let left = course.deadline.saturating_duration_since(Instant::now());
-        let ballots = self.panel.judge(case, self.settings.panel_deadline.min(left)).await;
-        if let Some(key) = key {
-            self.verdicts.keep(key, &ballots);
-        }
-        ballots
+        let known = key.as_ref().and_then(|key| self.verdicts.known(key));
+        let is_known = known.is_some();
+        let judged = async {
+            if let Some(ballots) = known {
+                return ballots;
+            }
+            let case = Arc::new(self.case(course, candidate).await);
+            let left = course.deadline.saturating_duration_since(Instant::now());
+            let ballots = self.panel.judge(case, self.settings.panel_deadline.min(left)).await;
+            if let Some(key) = key {
+                self.verdicts.keep(key, &ballots);
+            }
+            ballots
+        };
+        let told = |ballots: &Vec<Ballot>| trace::about_panel(ballots, is_known);
+        trace::span("panel", SpanKind::Internal, judged, told).await
     }
 
     async fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
@@ -441,7 +467,13 @@ impl Engine {
             latency,
         });
         failpoint::reach("turn.decided");
-        let recorded = self.record(turn, &examined.who, &decision).await;
+        trace::about(|| {
+            let offered = self.models.find(&turn.model).map(|_| turn.model.as_str());
+            trace::about_decision(&decision, &examined.who, offered)
+        });
+        let recording = self.record(turn, &examined.who, &decision);
+        let told = |done: &Result<_, _>| trace::about_recording(done.is_ok());
+        let recorded = trace::span("recording", SpanKind::Internal, recording, told).await;
         failpoint::reach("turn.recorded");
         // Money was spent whether or not it could be recorded.
         self.settle(turn, &examined.who, in_force, spending, decision.cost);
@@ -480,7 +512,9 @@ async fn generate(
     reasons: Vec<Reason>,
 ) -> Result<Candidate, GenerationFailure> {
     let asked = course.model.generate(request(course, index, attempt, reasons));
-    in_time(course, asked).await
+    let answered = in_time(course, asked);
+    let told = |answered: &_| trace::about_model((&course.turn.model, attempt), answered);
+    trace::span("chat", SpanKind::Client, answered, told).await
 }
 
 /// What a model is asked at an attempt.

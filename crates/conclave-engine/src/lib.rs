@@ -50,6 +50,7 @@ mod spend;
 mod steward;
 mod stored;
 mod subject;
+pub mod trace;
 mod transcript;
 mod turn;
 mod usage;

@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::preflight::{Examination, is_crisis};
 use crate::record;
 use crate::settings::StreamPolicy;
+use crate::trace::{self, SpanKind};
 use crate::turn::Turn;
 use crate::windows::{Cut, Cutter};
 use conclave_core::{
@@ -130,8 +131,9 @@ impl Engine {
         let (sender, mut pieces) = mpsc::channel(PIECES_AHEAD_MAX);
         let asked = request(course, 0, attempt, reasons);
         let input_bytes = record::said_bytes(&course.turn.conversation);
-        let mut writing =
-            std::pin::pin!(in_time(course, course.model.generate_in_pieces(asked, sender)));
+        let answered = in_time(course, course.model.generate_in_pieces(asked, sender));
+        let told = |answered: &_| trace::about_model((&course.turn.model, attempt), answered);
+        let mut writing = std::pin::pin!(trace::span("chat", SpanKind::Client, answered, told));
         let mut cutter = Cutter::default();
         let written = loop {
             tokio::select! {

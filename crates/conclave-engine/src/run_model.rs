@@ -6,6 +6,7 @@
 use crate::engine::Engine;
 use crate::ports::{ModelRequest, OfferedModel};
 use crate::running::Running;
+use crate::trace::{self, SpanKind};
 use crate::workshop::BUILTIN;
 use conclave_core::{Candidate, FinishReason, GenerationFailure, Message, Role, Score};
 use conclave_recipes::{
@@ -67,7 +68,9 @@ impl Engine {
         for attempt in 0..TRIES {
             let asked = self.model_request(run, model, &told, &problems, attempt);
             let began = Instant::now();
-            let answer = ask(&offered, asked, self.run_deadline(run)).await;
+            let answer = ask(&offered, asked, self.run_deadline(run));
+            let told = |answer: &_| trace::about_model((model, attempt), answer);
+            let answer = trace::span("chat", SpanKind::Client, answer, told).await;
             run.model_time += began.elapsed();
             run.attempts.push(answer.clone());
             let candidate = answer.map_err(NoResult::Upstream)?;

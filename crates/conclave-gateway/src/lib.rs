@@ -14,6 +14,7 @@ mod routes;
 mod serve;
 mod state;
 mod strict_json;
+mod traced;
 mod tracked_body;
 mod unabandoned;
 mod windowed_body;

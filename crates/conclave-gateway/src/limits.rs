@@ -17,6 +17,9 @@ pub struct GatewayLimits {
     pub connections_max: usize,
     /// How long running turns may take to finish after a request to stop.
     pub drain_timeout: Duration,
+    /// How long connections are still accepted after a request to stop, so that whoever spreads the
+    /// load can see in `/readyz` that it should go elsewhere.
+    pub drain_grace: Duration,
 }
 
 impl Default for GatewayLimits {
@@ -28,6 +31,7 @@ impl Default for GatewayLimits {
             turns_max: 1024,
             connections_max: 4096,
             drain_timeout: Duration::from_secs(30),
+            drain_grace: Duration::ZERO,
         }
     }
 }

@@ -2,8 +2,14 @@
 //!
 //! **Invariant:** every label value comes from a closed list, so that nobody can grow the page.
 
+mod house;
+mod panels;
+
+pub(crate) use house::{House, Places};
+
 use conclave_core::Outcome;
-use conclave_engine::LedgerState;
+use conclave_engine::{Decision, LedgerState};
+use panels::Panels;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +33,9 @@ pub struct Metrics {
     duration: Histogram,
     overhead: Histogram,
     first_window: Histogram,
+    refusals: Mutex<BTreeMap<&'static str, u64>>,
+    panels: Panels,
+    house: House,
 }
 
 /// What one decision adds.
@@ -63,6 +72,22 @@ impl Metrics {
         self.overhead.observe(counted.overhead);
     }
 
+    /// Who voted what in it, and how the model did.
+    pub(crate) fn deliberation(&self, decision: &Decision) {
+        self.panels.decision(decision);
+    }
+
+    /// A request was refused with a code of the closed list.
+    pub(crate) fn refusal(&self, code: &'static str) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        *refusals.entry(code).or_default() += 1;
+    }
+
+    /// How the house itself is doing.
+    pub(crate) const fn house(&self) -> &House {
+        &self.house
+    }
+
     /// The first verified sentence of a streamed reply may leave.
     pub(crate) fn first_window(&self, took: Duration) {
         self.first_window.observe(took);
@@ -78,9 +103,31 @@ impl Metrics {
 
     /// The page.
     #[must_use]
-    pub fn render(&self, dropped_entries: u64, ledger: &LedgerState) -> String {
+    pub(crate) fn render(
+        &self,
+        dropped_entries: u64,
+        ledger: &LedgerState,
+        places: &Places,
+    ) -> String {
         let mut page = String::new();
-        head(&mut page, "conclave_requests_total", "counter", "Requests by route and status.");
+        self.render_counters(&mut page, dropped_entries);
+        render_ledger(&mut page, ledger, load(&self.unrecorded));
+        self.duration.render(&mut page, "conclave_request_duration_seconds", "Time to answer.");
+        self.overhead.render(&mut page, "conclave_overhead_seconds", "Time added to the model's.");
+        let help = "Time to the first verified sentence of a stream by windows.";
+        self.first_window.render(&mut page, "conclave_first_window_seconds", help);
+        let name = "conclave_refusals_total";
+        head(&mut page, name, "counter", "Requests answered with an error, by its code.");
+        for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = writeln!(page, "{name}{{code=\"{code}\"}} {count}");
+        }
+        self.panels.render(&mut page);
+        self.house.render(&mut page, places);
+        page
+    }
+
+    fn render_counters(&self, page: &mut String, dropped_entries: u64) {
+        head(page, "conclave_requests_total", "counter", "Requests by route and status.");
         for ((route, status), count) in
             &*self.requests.lock().unwrap_or_else(PoisonError::into_inner)
         {
@@ -89,13 +136,13 @@ impl Metrics {
                 "conclave_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}"
             );
         }
-        head(&mut page, "conclave_decisions_total", "counter", "Decisions by outcome.");
+        head(page, "conclave_decisions_total", "counter", "Decisions by outcome.");
         for (outcome, count) in Outcome::ALL.iter().zip(&self.outcomes) {
             let count = count.load(Ordering::Relaxed);
             let name = outcome.as_str();
             let _ = writeln!(page, "conclave_decisions_total{{outcome=\"{name}\"}} {count}");
         }
-        head(&mut page, "conclave_tokens_total", "counter", "Tokens of all attempts.");
+        head(page, "conclave_tokens_total", "counter", "Tokens of all attempts.");
         for (kind, tokens) in [("input", &self.input_tokens), ("output", &self.output_tokens)] {
             let tokens = tokens.load(Ordering::Relaxed);
             let _ = writeln!(page, "conclave_tokens_total{{type=\"{kind}\"}} {tokens}");
@@ -121,15 +168,9 @@ impl Metrics {
                 dropped_entries,
             ),
         ] {
-            head(&mut page, name, kind, help);
+            head(page, name, kind, help);
             let _ = writeln!(page, "{name} {value}");
         }
-        render_ledger(&mut page, ledger, load(&self.unrecorded));
-        self.duration.render(&mut page, "conclave_request_duration_seconds", "Time to answer.");
-        self.overhead.render(&mut page, "conclave_overhead_seconds", "Time added to the model's.");
-        let help = "Time to the first verified sentence of a stream by windows.";
-        self.first_window.render(&mut page, "conclave_first_window_seconds", help);
-        page
     }
 }
 
@@ -208,19 +249,25 @@ impl Histogram {
         self.sum_us.fetch_add(micros, Ordering::Relaxed);
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "only shown")]
     fn render(&self, page: &mut String, name: &str, help: &str) {
         head(page, name, "histogram", help);
+        self.render_labelled(page, name, "");
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "only shown")]
+    fn render_labelled(&self, page: &mut String, name: &str, labels: &str) {
+        let before = if labels.is_empty() { String::new() } else { format!("{labels},") };
+        let around = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
         let mut below = 0;
         for (bound, bucket) in BUCKETS_MS.iter().zip(&self.buckets) {
             below += load(bucket);
             let bound = *bound as f64 / 1e3;
-            let _ = writeln!(page, "{name}_bucket{{le=\"{bound}\"}} {below}");
+            let _ = writeln!(page, "{name}_bucket{{{before}le=\"{bound}\"}} {below}");
         }
         let count = load(&self.count);
-        let _ = writeln!(page, "{name}_bucket{{le=\"+Inf\"}} {count}");
-        let _ = writeln!(page, "{name}_sum {}", load(&self.sum_us) as f64 / 1e6);
-        let _ = writeln!(page, "{name}_count {count}");
+        let _ = writeln!(page, "{name}_bucket{{{before}le=\"+Inf\"}} {count}");
+        let _ = writeln!(page, "{name}_sum{around} {}", load(&self.sum_us) as f64 / 1e6);
+        let _ = writeln!(page, "{name}_count{around} {count}");
     }
 }
 
@@ -277,7 +324,15 @@ mod tests {
         for ms in [1, 3, 40, 60_000] {
             metrics.request("/v1/chat/completions", 200, Duration::from_millis(ms));
         }
-        let page = metrics.render(0, &LedgerState::default());
+        let places = Places {
+            turns: 0,
+            turns_max: 1,
+            connections_max: 1,
+            is_draining: false,
+            spans: None,
+            version: "0".into(),
+        };
+        let page = metrics.render(0, &LedgerState::default(), &places);
         assert!(
             page.contains(
                 "conclave_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 4"

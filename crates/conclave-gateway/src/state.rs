@@ -1,10 +1,12 @@
 //! What every route shares.
 
 use crate::limits::GatewayLimits;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Places};
 use crate::refusals::RefusalLog;
+use conclave_engine::trace::SpanSink;
 use conclave_engine::{Engine, KeyRing, Proofs};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 
 /// How the gateway answers, where configuration has a say.
@@ -30,6 +32,8 @@ struct Shared {
     metrics: Metrics,
     refusals: RefusalLog,
     turns: Arc<Semaphore>,
+    spans: OnceLock<Arc<dyn SpanSink>>,
+    draining: AtomicBool,
 }
 
 impl Gateway {
@@ -51,6 +55,8 @@ impl Gateway {
             metrics: Metrics::default(),
             refusals: RefusalLog::default(),
             turns,
+            spans: OnceLock::new(),
+            draining: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -67,9 +73,42 @@ impl Gateway {
         self.shared.engine.read().unwrap_or_else(PoisonError::into_inner).1
     }
 
+    /// A configuration was refused while running.
+    pub fn reload_refused(&self) {
+        self.metrics().house().reloaded(false);
+    }
+
+    /// From now on `/readyz` says that it stops.
+    pub fn drain(&self) {
+        self.shared.draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.shared.draining.load(Ordering::Acquire)
+    }
+
+    /// What the page of metrics needs to know from here.
+    pub(crate) fn places(&self, version: &str) -> Places {
+        let limits = &self.shared.limits;
+        Places {
+            turns: limits.turns_max.saturating_sub(self.shared.turns.available_permits()),
+            turns_max: limits.turns_max,
+            connections_max: limits.connections_max,
+            is_draining: self.is_draining(),
+            spans: self.span_sink().map(|sink| sink.counted()),
+            version: version.to_owned(),
+        }
+    }
+
     /// Puts a new engine in force for requests that come from now on.
     pub fn reload(&self, engine: Arc<Engine>, manners: Manners) {
+        self.metrics().house().reloaded(true);
         *self.shared.engine.write().unwrap_or_else(PoisonError::into_inner) = (engine, manners);
+    }
+
+    /// Says where spans go; only the first word on it counts.
+    pub fn collect_spans(&self, sink: Arc<dyn SpanSink>) {
+        let _ = self.shared.spans.set(sink);
     }
 
     /// Writes summed-up refusals; called every second and at the end.
@@ -102,6 +141,10 @@ impl Gateway {
 
     pub(crate) fn refusals(&self) -> &RefusalLog {
         &self.shared.refusals
+    }
+
+    pub(crate) fn span_sink(&self) -> Option<&Arc<dyn SpanSink>> {
+        self.shared.spans.get()
     }
 
     pub(crate) fn turns(&self) -> &Arc<Semaphore> {

@@ -45,6 +45,8 @@ pub struct ProviderConfig {
     pub temperature: TemperaturePolicy,
     /// When it counts as down.
     pub breaker: BreakerLimits,
+    /// Whether it is told which trace a request belongs to.
+    pub tells_trace: bool,
 }
 
 impl ProviderConfig {
@@ -66,6 +68,7 @@ impl ProviderConfig {
             stream_upstream: false,
             temperature: TemperaturePolicy::default(),
             breaker: BreakerLimits::default(),
+            tells_trace: true,
         }
     }
 }

@@ -129,8 +129,6 @@ impl HostedModel {
         is_again: bool,
         pieces: Option<&Pieces>,
     ) -> Result<Candidate, Fault> {
-        // Anthropic's answers are read whole.
-        let pieces = pieces.filter(|_| self.protocol() != &Protocol::Anthropic);
         let call = Call {
             url: &self.url,
             pieces,
@@ -184,7 +182,9 @@ impl HostedModel {
             request.temperature.filter(|_| config.temperature.applies(request.attempt));
         if config.protocol == Protocol::Anthropic {
             let model = self.asked_model(request);
-            return anthropic::body(request, model, config.reply_tokens_max, temperature);
+            let stream = config.stream_upstream || in_pieces;
+            let tokens_max = config.reply_tokens_max;
+            return anthropic::body(request, (model, stream), tokens_max, temperature);
         }
         let body = UpstreamBody {
             request,

@@ -7,15 +7,17 @@
 //! connection was made, or it said itself that it did not take it. Whatever is sent again is paid from
 //! the retry budget, another model of the same provider included.
 
+use crate::anthropic::MessageStream;
 use crate::breaker::Breaker;
 use crate::config::{ConfigError, ProviderConfig};
 use crate::fault::Fault;
 use crate::keys::Keys;
+use crate::protocol::Protocol;
 use crate::redact::Redactor;
 use crate::reply::Proposal;
 use crate::retry::{RetryBudget, wait_asked_for};
 use crate::ssrf::{BaseUrl, Lookup};
-use crate::stream::Accumulator;
+use crate::stream::{Accumulator, ReplyEvents};
 use crate::transport::{Answer, SendError, Transport};
 use bytes::Bytes;
 use conclave_core::Message;
@@ -181,7 +183,11 @@ impl Link {
         }
         let streams = self.config.stream_upstream || pieces.is_some();
         if streams && answer.is_events() {
-            return read_events(answer, bytes_max, pieces).await.map(Received::Proposal);
+            let events: Box<dyn ReplyEvents> = match self.config.protocol {
+                Protocol::Anthropic => Box::<MessageStream>::default(),
+                Protocol::OpenAi | Protocol::Azure { .. } => Box::<Accumulator>::default(),
+            };
+            return read_events(answer, bytes_max, pieces, events).await.map(Received::Proposal);
         }
         let status = answer.status();
         Ok(Received::Body(status, answer.body(bytes_max).await?))
@@ -207,12 +213,12 @@ async fn read_events(
     answer: Answer,
     bytes_max: usize,
     pieces: Option<&Pieces>,
+    mut events: Box<dyn ReplyEvents>,
 ) -> Result<Proposal, Fault> {
-    let mut accumulator = Accumulator::default();
-    let read = feed_events(answer, bytes_max, pieces, &mut accumulator).await;
+    let read = feed_events(answer, bytes_max, pieces, &mut *events).await;
     // Another model cannot go on where this one stopped, once somebody has read its words.
-    let may_stand_in = !accumulator.has_handed_on();
-    read.and_then(|()| accumulator.finish())
+    let may_stand_in = !events.has_handed_on();
+    read.and_then(|()| events.finish())
         .map_err(|fault| if may_stand_in { fault } else { fault.conclusive() })
 }
 
@@ -220,7 +226,7 @@ async fn feed_events(
     mut answer: Answer,
     bytes_max: usize,
     pieces: Option<&Pieces>,
-    accumulator: &mut Accumulator,
+    events: &mut dyn ReplyEvents,
 ) -> Result<(), Fault> {
     let mut bytes = 0;
     loop {
@@ -228,16 +234,16 @@ async fn feed_events(
             Ok(Some(piece)) => piece,
             Ok(None) => return Ok(()),
             // A connection that breaks after the reply was complete takes nothing away from it.
-            Err(_) if accumulator.is_complete() => return Ok(()),
+            Err(_) if events.is_complete() => return Ok(()),
             Err(fault) => return Err(fault),
         };
         bytes += piece.len();
         if bytes > bytes_max {
             return Err(Fault::too_large(format!("the stream has more than {bytes_max} bytes")));
         }
-        let is_done = accumulator.feed(&piece)?;
+        let is_done = events.feed(&piece)?;
         if let Some(pieces) = pieces
-            && let Some(text) = accumulator.fresh_text()
+            && let Some(text) = events.fresh_text()
         {
             // Whoever does not listen any more still gets the whole.
             let _ = pieces.send(text).await;

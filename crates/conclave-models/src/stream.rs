@@ -13,7 +13,21 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// A reply that is still being read.
+/// A reply that comes as events, whatever protocol they are of.
+pub(crate) trait ReplyEvents: Send {
+    /// Takes the next bytes. `true` when the provider said that the reply is complete.
+    fn feed(&mut self, bytes: &[u8]) -> Result<bool, Fault>;
+    /// The text that has come since this was last asked.
+    fn fresh_text(&mut self) -> Option<String>;
+    /// Whether any text was handed on.
+    fn has_handed_on(&self) -> bool;
+    /// Whether the provider said that the reply is complete, so that nothing of it can still come.
+    fn is_complete(&self) -> bool;
+    /// The reply, once the stream has ended.
+    fn finish(self: Box<Self>) -> Result<Proposal, Fault>;
+}
+
+/// A reply of OpenAI's that is still being read.
 #[derive(Debug, Default)]
 pub(crate) struct Accumulator {
     splitter: EventSplitter,
@@ -79,9 +93,8 @@ struct DeltaCall<'a> {
     custom: Option<WireFunction<'a>>,
 }
 
-impl Accumulator {
-    /// Takes the next bytes. `true` when the provider said that the reply is complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<bool, Fault> {
+impl ReplyEvents for Accumulator {
+    fn feed(&mut self, bytes: &[u8]) -> Result<bool, Fault> {
         let mut events = std::mem::take(&mut self.events);
         self.splitter.feed(bytes, &mut events).map_err(too_long)?;
         for event in events.drain(..) {
@@ -91,25 +104,21 @@ impl Accumulator {
         Ok(self.is_done)
     }
 
-    /// The text that has come since this was last asked.
-    pub(crate) fn fresh_text(&mut self) -> Option<String> {
+    fn fresh_text(&mut self) -> Option<String> {
         let fresh = self.draft.text.as_deref()?.get(self.handed_on..)?.to_owned();
         self.handed_on += fresh.len();
         (!fresh.is_empty()).then_some(fresh)
     }
 
-    /// Whether any text was handed on.
-    pub(crate) const fn has_handed_on(&self) -> bool {
+    fn has_handed_on(&self) -> bool {
         self.handed_on > 0
     }
 
-    /// Whether the provider said that the reply is complete, so that nothing of it can still come.
-    pub(crate) fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.is_done || self.draft.finish.is_some()
     }
 
-    /// The reply, once the stream has ended.
-    pub(crate) fn finish(mut self) -> Result<Proposal, Fault> {
+    fn finish(mut self: Box<Self>) -> Result<Proposal, Fault> {
         let rest = std::mem::take(&mut self.splitter);
         if let Some(event) = rest.finish().map_err(too_long)? {
             self.take_event(&event)?;
@@ -122,9 +131,12 @@ impl Accumulator {
             let call = named(index, call.id, call.name, call.arguments)?;
             self.draft.tool_calls.push(call);
         }
-        Ok(Proposal { candidate: self.draft.into_candidate()?, claim: self.claim })
+        let this = *self;
+        Ok(Proposal { candidate: this.draft.into_candidate()?, claim: this.claim })
     }
+}
 
+impl Accumulator {
     fn take_event(&mut self, event: &[u8]) -> Result<(), Fault> {
         let event = event.trim_ascii();
         if event == b"[DONE]" {

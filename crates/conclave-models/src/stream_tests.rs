@@ -6,7 +6,7 @@ use conclave_testkit::completion_sse;
 use serde_json::{Value, json};
 
 fn read(pieces: &[Vec<u8>]) -> Result<Candidate, GenerationFailure> {
-    let mut accumulator = Accumulator::default();
+    let mut accumulator = Box::<Accumulator>::default();
     let fed = pieces.iter().try_for_each(|piece| accumulator.feed(piece).map(|_| ()));
     match fed.and_then(|()| accumulator.finish()) {
         Ok(proposal) => Ok(proposal.candidate),
@@ -42,7 +42,7 @@ fn a_stream_gives_the_same_reply_however_it_is_cut() {
 
 #[test]
 fn the_usage_of_the_last_event_is_the_claim() {
-    let mut accumulator = Accumulator::default();
+    let mut accumulator = Box::<Accumulator>::default();
     for piece in completion_sse("hello") {
         accumulator.feed(&piece).unwrap();
     }
@@ -111,7 +111,7 @@ fn tool_calls_without_an_index_are_told_apart_by_id() {
 
 #[test]
 fn too_many_tool_calls_are_no_reply() {
-    let mut accumulator = Accumulator::default();
+    let mut accumulator = Box::<Accumulator>::default();
     let fault = (0..).find_map(|index| {
         let call = delta(&json!({"tool_calls": [piece(index, None, Some("look"), "")]}), None);
         accumulator.feed(&call).err()

@@ -33,6 +33,7 @@ pub(crate) struct Transport {
     base: BaseUrl,
     headers: HeaderMap,
     key_header: HeaderName,
+    tells_trace: bool,
 }
 
 /// Why no answer began.
@@ -67,7 +68,8 @@ impl Transport {
         })?;
         warn_if_exposed(config, &base);
         let key_header = config.protocol.key_header();
-        Ok(Self { client, base, headers: headers(config)?, key_header })
+        let (headers, tells_trace) = (headers(config)?, config.tells_trace);
+        Ok(Self { client, base, headers, key_header, tells_trace })
     }
 
     /// Where the provider is.
@@ -87,10 +89,26 @@ impl Transport {
         if let Some(key) = key {
             request.headers_mut().insert(self.key_header.clone(), key.clone());
         }
+        if self.tells_trace {
+            tell_trace(request.headers_mut());
+        }
         *request.body_mut() = Some(body.into());
         match self.client.execute(request).await {
             Ok(response) => Ok(Answer { response }),
             Err(error) => Err(classify(&error)),
+        }
+    }
+}
+
+/// Names the trace that this request is a part of, if it is.
+fn tell_trace(headers: &mut HeaderMap) {
+    let Some(onward) = conclave_engine::trace::onward() else { return };
+    let parent = HeaderValue::try_from(onward.parent);
+    let state = onward.state.map(HeaderValue::try_from);
+    if let Ok(parent) = parent {
+        headers.insert(HeaderName::from_static("traceparent"), parent);
+        if let Some(Ok(state)) = state {
+            headers.insert(HeaderName::from_static("tracestate"), state);
         }
     }
 }

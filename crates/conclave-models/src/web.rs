@@ -81,6 +81,34 @@ impl WebClient {
         Ok(response.status().as_u16())
     }
 
+    /// Posts JSON to the place itself, with headers an operator named; only the status of the answer
+    /// counts.
+    ///
+    /// # Errors
+    /// When a header cannot be sent, or there is no answer.
+    pub async fn post_json(
+        &self,
+        headers: &[(String, String)],
+        body: Vec<u8>,
+    ) -> Result<u16, WebError> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let odd = || WebError(format!("the header {name} cannot be sent"));
+            let name = HeaderName::try_from(name.as_str()).map_err(|_| odd())?;
+            let mut value = HeaderValue::from_str(value).map_err(|_| odd())?;
+            value.set_sensitive(true);
+            map.insert(name, value);
+        }
+        map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let mut request = Request::new(Method::POST, self.base.itself());
+        *request.headers_mut() = map;
+        *request.body_mut() = Some(body.into());
+        let timeout = self.timeout;
+        let answered = tokio::time::timeout(timeout, self.client.execute(request)).await;
+        let response = answered.map_err(|_| late(timeout))?.map_err(|error| sentence(&error))?;
+        Ok(response.status().as_u16())
+    }
+
     /// Asks something of a path below the place, as JSON: status and body, which may not be larger
     /// than allowed. What follows a `?` is the query.
     ///

@@ -236,6 +236,7 @@ pub fn limits(config: &Config) -> GatewayLimits {
         turns_max: config.limits.turns_max,
         connections_max: config.limits.connections_max,
         drain_timeout: Duration::from_millis(config.limits.drain_timeout_ms),
+        drain_grace: Duration::from_millis(config.limits.drain_grace_ms),
         ..GatewayLimits::default()
     }
 }

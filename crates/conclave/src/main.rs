@@ -10,7 +10,9 @@ mod governing;
 mod outbox;
 mod output;
 mod prices;
+mod reload;
 mod system;
+mod telemetry;
 mod upstream;
 
 use clap::Parser;

@@ -35,7 +35,8 @@ impl<'a> Upstream<'a> {
     pub fn connect(config: &'a Config, prices: &Prices) -> anyhow::Result<Self> {
         let mut providers = BTreeMap::new();
         for provider in &config.providers {
-            let connected = conclave_models::Provider::new(provider_config(provider)?)?;
+            let settings = provider_config(provider, config.telemetry.tell_providers)?;
+            let connected = conclave_models::Provider::new(settings)?;
             providers.insert(provider.name.as_str(), connected);
         }
         let mut models = BTreeMap::new();
@@ -111,6 +112,7 @@ impl<'a> Upstream<'a> {
                     api_keys: api_key.into_iter().map(ApiKey::new).collect(),
                     allow_private: seat.allow_private,
                     response_bytes_max: 64 * 1024,
+                    tells_trace: self.config.telemetry.tell_providers,
                     ..ProviderConfig::new(name, seat.url.as_deref().unwrap_or_default())
                 };
                 Arc::new(HttpVerifier::new(place, settings, price)?)
@@ -151,7 +153,7 @@ fn builtin() -> anyhow::Result<Entry> {
     })
 }
 
-fn provider_config(provider: &Provider) -> anyhow::Result<ProviderConfig> {
+fn provider_config(provider: &Provider, tells_trace: bool) -> anyhow::Result<ProviderConfig> {
     let one = provider.api_key.iter().map(|reference| (reference, 1));
     let several = provider.keys.iter().map(|key| (&key.api_key, key.weight));
     let keys = one.chain(several).map(|(reference, weight)| {
@@ -175,6 +177,7 @@ fn provider_config(provider: &Provider) -> anyhow::Result<ProviderConfig> {
             failures: provider.breaker_failures,
             pause: Duration::from_millis(provider.breaker_pause_ms),
         },
+        tells_trace,
         ..ProviderConfig::new(&provider.name, &provider.base_url)
     })
 }

@@ -299,3 +299,50 @@ async fn windows_of_a_killed_process_do_not_damage_the_ledger() {
     assert_eq!((code, report["kinds"].get("decision")), (Some(0), None), "{report}");
     assert!(report["kinds"]["window"].as_u64().unwrap() >= 1, "{report}");
 }
+
+/// A reply as Anthropic streams it, one event for each piece.
+fn anthropic_events(texts: &[&str]) -> Vec<Vec<u8>> {
+    let usage = json!({"input_tokens": 9, "output_tokens": 1});
+    let mut events = vec![
+        json!({"type": "message_start", "message": {"type": "message", "role": "assistant",
+               "model": "claude-x", "content": [], "usage": usage}}),
+        json!({"type": "content_block_start", "index": 0,
+               "content_block": {"type": "text", "text": ""}}),
+    ];
+    events.extend(texts.iter().map(|text| {
+        json!({"type": "content_block_delta", "index": 0,
+               "delta": {"type": "text_delta", "text": text}})
+    }));
+    events.push(json!({"type": "content_block_stop", "index": 0}));
+    events.push(json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+                       "usage": {"output_tokens": 33}}));
+    events.push(json!({"type": "message_stop"}));
+    let write = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"]);
+    events.iter().map(|event| write(event).replace("event: \"", "event: ").into_bytes()).collect()
+}
+
+#[tokio::test]
+async fn a_model_of_anthropics_is_read_and_stopped_window_by_window() {
+    let mut turning = KIND.to_vec();
+    turning.push(HARMFUL);
+    for (texts, outcome) in [(KIND.to_vec(), "delivered"), (turning, "escalated")] {
+        let script = Script::always(Behaviour::Sse(anthropic_events(&texts)));
+        let mock = MockModel::scripted(script).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let config = config_for(&mock.base_url(), WINDOWED)
+            .replace("base_url", "kind = \"anthropic\"\nbase_url");
+        let house = House::start(dir.path(), &config);
+        let answer = house.post("/v1/chat/completions", &streaming(ANGRY)).await;
+        assert_eq!(own(&answer.body)["outcome"], outcome, "{}", answer.body);
+        assert_eq!(mock.bodies()[0]["stream"], true, "it is asked for events");
+        let sent = pieces(&answer.body);
+        assert!(sent.concat().starts_with(&KIND[..3].concat()), "{sent:?}");
+        assert!(!answer.body.contains("do it"), "{}", answer.body);
+        assert!(sent.len() >= 3, "windows left by themselves: {sent:?}");
+        if outcome == "delivered" {
+            let id = own(&answer.body)["audit_id"].as_str().unwrap().to_owned();
+            let decision = house.get(&format!("/v1/decisions/{id}")).await.json();
+            assert_eq!(decision["tokens"], json!({"input": 9, "output": 33}), "{decision}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod decisions;
 mod live;
 mod overview;
 mod receipt;
+mod reference;
 mod reviews;
 mod signing;
 
@@ -34,6 +35,7 @@ pub fn router(dashboard: Dashboard) -> Router {
         .route("/reviews/{id}/decide", post(reviews::decide))
         .route("/live", get(live::show))
         .route("/receipt", get(receipt::show))
+        .route("/docs", get(reference::show))
         .route("/assets/{name}", get(assets::serve))
         .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
         .layer(map_response(headers::guard))

@@ -47,6 +47,21 @@ async fn a_receipt_can_be_checked_by_anybody_and_is_sent_nowhere() {
 }
 
 #[tokio::test]
+async fn the_reference_is_for_anybody_and_needs_no_script() {
+    let house = House::new();
+    let answer = house.browser().get("/docs").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let page = answer.body;
+    assert!(!page.contains("<script") && !page.contains("style=\""), "no script, no style");
+    for shown in ["/v1/chat/completions", "id=\"createChatCompletion\"", "id=\"shape-Error\""] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    assert!(!page.contains("**"), "what matters is marked, not starred");
+    let outside = page.matches("href=\"http").count() + page.matches("src=\"http").count();
+    assert_eq!(outside, 0, "nothing leads outside");
+}
+
+#[tokio::test]
 async fn it_can_be_merged_with_a_router_that_has_a_fallback() {
     let house = House::new();
     let api = Router::new().fallback(async || (StatusCode::NOT_FOUND, "the api answers"));

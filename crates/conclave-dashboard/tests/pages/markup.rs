@@ -60,6 +60,7 @@ async fn every_page_is_well_formed() {
     let house = House::new();
     check(&house.browser().get("/login").await);
     check(&house.browser().get("/receipt").await);
+    check(&house.browser().get("/docs").await);
     let mut empty = house.visited_by("owner").await;
     for path in ["/", "/decisions", "/decisions/nothing", "/decisions?outcome=nothing"] {
         check(&empty.get(path).await);
@@ -93,6 +94,7 @@ async fn every_answer_carries_the_headers() {
         outside.get("/").await,
         outside.get("/login").await,
         outside.get("/receipt").await,
+        outside.get("/docs").await,
         outside.get("/live").await,
         outside.post("/login", &[]).await,
         outside.post("/logout", &[]).await,
@@ -123,5 +125,9 @@ async fn every_answer_carries_the_headers() {
         assert_eq!(answer.header("access-control-allow-origin"), "");
     }
     let cached: Vec<_> = answers.iter().map(|a| a.header("cache-control") != "no-store").collect();
-    assert_eq!(cached.iter().filter(|cached| **cached).count(), 1, "only the stylesheet is kept");
+    assert_eq!(
+        cached.iter().filter(|cached| **cached).count(),
+        2,
+        "the stylesheet and the reference are kept"
+    );
 }

@@ -14,6 +14,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use conclave_core::AuditId;
+use conclave_engine::trace::followed;
 use conclave_engine::{Ending, ExecuteError, Executed, FetchedRun, KeyRecord, Run};
 use conclave_recipes::RunRequest;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -67,6 +68,7 @@ async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Resp
         drop(permit);
         result
     };
+    let work = followed(work, |done| done.is_err().then_some("refused"));
     let done = Unabandoned::new(work).await.map_err(api_error)?;
     gateway.metrics().decision(&Counted {
         recorded: true,

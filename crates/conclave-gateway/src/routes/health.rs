@@ -18,6 +18,10 @@ pub(super) async fn live() -> &'static str {
 
 /// It can take requests: decisions can be recorded. A slow archive does not stop it.
 pub(super) async fn ready(State(gateway): State<Gateway>) -> Response {
+    if gateway.is_draining() {
+        let sentence = "not ready: it is stopping\n";
+        return (StatusCode::SERVICE_UNAVAILABLE, sentence).into_response();
+    }
     match gateway.engine().ledger.health() {
         Ok(()) => "ready\n".into_response(),
         Err(trouble) => {
@@ -61,7 +65,8 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
 /// Counters for Prometheus.
 pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {
     let engine = gateway.engine();
-    let page = gateway.metrics().render(engine.ledger.dropped(), &engine.ledger.state());
+    let (ledger, places) = (&engine.ledger, gateway.places(&engine.settings.build));
+    let page = gateway.metrics().render(ledger.dropped(), &ledger.state(), &places);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], page).into_response()
 }

@@ -30,11 +30,13 @@ pub use health::OPENAPI;
 use crate::error::{ApiError, RefusedAs};
 use crate::refusals::Refusal;
 use crate::state::Gateway;
+use crate::traced::trace_of;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
+use conclave_engine::trace::within;
 use futures_util::FutureExt;
 use http::{HeaderName, HeaderValue, Method};
 use std::panic::AssertUnwindSafe;
@@ -180,12 +182,17 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
     let tenant = KnownTenant::of(&gateway, &request);
     gateway.metrics().entered();
     // A bug in one request must not take its connection, or the answer, with it.
-    let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let traced = is_post.then(|| trace_of(&gateway, request.headers())).flatten();
+    let answered = AssertUnwindSafe(within(traced, next.run(request))).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|_| ApiError::internal().into_response());
     gateway.metrics().left();
     let status = response.status().as_u16();
     gateway.metrics().request(route, status, started.elapsed());
-    if let Some(RefusedAs(code)) = response.extensions().get::<RefusedAs>().copied()
+    let refused = response.extensions().get::<RefusedAs>().copied();
+    if let Some(RefusedAs(code)) = refused {
+        gateway.metrics().refusal(code);
+    }
+    if let Some(RefusedAs(code)) = refused
         && (is_post || matches!(status, 401 | 403))
     {
         let tenant = tenant.name();

@@ -14,6 +14,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use conclave_core::{GenerationFailure, Outcome};
+use conclave_engine::trace::followed;
 use conclave_engine::{DeliverError, Reply, StreamPolicy, Unpaid};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
@@ -54,6 +55,7 @@ pub(super) async fn detached(
         result
     };
     // A reply nobody waits for any more is dropped, which records its delivery as aborted.
+    let work = followed(work, |done| done.as_ref().err().map(DeliverError::kind));
     let reply = Unabandoned::new(work).await.map_err(|error| undecided(error, now_ms))?;
     count(gateway, &reply);
     Ok(reply)
@@ -99,6 +101,7 @@ fn sentence(words: &str) -> String {
 
 /// Adds a decision to the counters.
 pub(super) fn count(gateway: &Gateway, reply: &Reply) {
+    gateway.metrics().deliberation(&reply.decision);
     gateway.metrics().decision(&Counted {
         recorded: reply.leaf_hash.is_some(),
         outcome: reply.decision.outcome,

@@ -8,6 +8,7 @@ use crate::wire::dialect::{Dialect, Head};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use conclave_engine::trace::followed;
 use conclave_engine::{DeliverError, Progress, ReleasedWindow, Reply, Turn};
 use http::{HeaderName, HeaderValue, header};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -46,8 +47,13 @@ fn begin(
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
     let (sender, progress) = unbounded_channel();
     let (gateway, sent) = (gateway.clone(), sent.clone());
+    let engine = gateway.engine();
+    let streamed = sender.clone();
+    let work = async move { engine.stream(turn, streamed).await };
+    // The trace is looked for here: the task has none of its own.
+    let work = followed(work, |done| done.as_ref().err().map(DeliverError::kind));
     tokio::spawn(async move {
-        let decided = gateway.engine().stream(turn, sender.clone()).await;
+        let decided = work.await;
         if let Ok(reply) = &decided {
             count(&gateway, reply);
         }

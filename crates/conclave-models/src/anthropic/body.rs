@@ -16,7 +16,7 @@ const OPENING: &str = "(The conversation begins.)";
 /// The request in Anthropic's form.
 pub(crate) fn body(
     request: &ModelRequest,
-    model: &str,
+    (model, stream): (&str, bool),
     tokens_max: u32,
     temperature: Option<f32>,
 ) -> Result<Bytes, Fault> {
@@ -43,6 +43,9 @@ pub(crate) fn body(
     }
     to.insert("messages".into(), spoken.finish());
     sampling(from, temperature, &mut to);
+    if stream {
+        to.insert("stream".into(), true.into());
+    }
     serde_json::to_vec(&to)
         .map(Bytes::from)
         .map_err(|_| Fault::invalid("the request has no JSON form"))

@@ -5,7 +5,7 @@ use crate::fixture::request_with;
 use conclave_core::Message;
 
 fn try_sent(request: &ModelRequest) -> Result<Value, Fault> {
-    body(request, "claude", 1024, request.temperature)
+    body(request, ("claude", false), 1024, request.temperature)
         .map(|bytes| serde_json::from_slice(&bytes).unwrap())
 }
 

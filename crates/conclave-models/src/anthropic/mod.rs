@@ -8,9 +8,11 @@
 mod body;
 mod content;
 mod reply;
+mod stream;
 
 pub(crate) use body::body;
 pub(crate) use reply::read_reply;
+pub(crate) use stream::MessageStream;
 
 /// The tool by which a reply is made to fit a schema: its arguments are the reply.
 const REPLY_TOOL: &str = "conclave_reply";

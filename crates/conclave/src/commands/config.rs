@@ -1,11 +1,20 @@
 //! `conclave config check|schema`
 
 use super::Answer;
+use crate::anchor::Anchors;
+use crate::assemble;
 use crate::cli::ConfigCommand;
-use crate::config::{ConfigError, Finding, findings, load, schema};
+use crate::config::{Config, ConfigError, Finding, findings, load, schema};
 use crate::output;
+use crate::prices::Prices;
+use crate::system::{SystemClock, SystemEntropy};
+use crate::telemetry;
+use crate::upstream::Upstream;
+use anyhow::anyhow;
+use conclave_engine::{Clock, Entropy};
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Runs the command.
 ///
@@ -21,17 +30,40 @@ pub fn run(command: &ConfigCommand, as_json: bool) -> anyhow::Result<Answer> {
     }
 }
 
+/// What a start would stumble over, beside what stands in the file: secrets, addresses, other files.
+fn unusable(config: &Config) -> Vec<String> {
+    let secrets = config.providers.iter().enumerate().filter_map(|(at, provider)| {
+        let why = provider.api_key.as_ref()?.resolve().err()?;
+        Some(format!("providers[{at}].api_key: {why}"))
+    });
+    let mut problems: Vec<_> = secrets.collect();
+    let upstream = || {
+        let upstream = Upstream::connect(config, &Prices::of(config, SystemClock.now_ms())?)?;
+        let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+        upstream.verifiers(&entropy).map(drop)
+    };
+    // A key that is missing was named by its place already.
+    let upstream = if problems.is_empty() { upstream() } else { Ok(()) };
+    let database = config.storage.url().map_err(|why| anyhow!("storage.database: {why}"));
+    let look = |name: &str| std::env::var(name).ok();
+    let others = [
+        upstream,
+        database.map(drop),
+        assemble::root_key(config).map(drop),
+        assemble::instinct(config).map(drop),
+        assemble::workshop(config).map(drop),
+        Anchors::new(config, Arc::new(SystemClock)).map(drop),
+        telemetry::check(&config.telemetry, look),
+    ];
+    problems.extend(others.into_iter().filter_map(Result::err).map(|why| format!("{why:#}")));
+    problems
+}
+
 fn check(file: &Path, as_json: bool) -> anyhow::Result<Answer> {
     let (problems, warnings) = match load(Some(file)) {
         Ok(config) => {
-            let secrets = config.providers.iter().enumerate().filter_map(|(at, provider)| {
-                let why = provider.api_key.as_ref()?.resolve().err()?;
-                Some(format!("providers[{at}].api_key: {why}"))
-            });
-            let root_key = crate::assemble::root_key(&config).err();
-            let secrets = secrets.chain(root_key.map(|why| format!("{why:#}")));
             let doubts: Vec<_> = findings(&config).iter().map(Finding::to_string).collect();
-            (secrets.collect(), doubts)
+            (unusable(&config), doubts)
         }
         Err(ConfigError::Wrong(problems)) => (problems, Vec::new()),
         Err(error @ ConfigError::Unreadable(_)) => return Err(error.into()),

@@ -8,7 +8,9 @@ use crate::config::{self, Config};
 use crate::governing;
 use crate::outbox::{GuardedPost, Outbox};
 use crate::output;
+use crate::reload::{self, Reloading};
 use crate::system::{SystemClock, SystemEntropy};
+use crate::telemetry;
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
@@ -19,7 +21,7 @@ use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, Sto
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Readers do not wait for it; a longer wait makes larger and so cheaper transactions.
 const DRAIN_LINGER: Duration = Duration::from_millis(250);
@@ -75,6 +77,10 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let limits = assemble::limits(&config);
     let (manners, keys) = (assemble::manners(&config), store.keys());
     let gateway = Gateway::new(engine, manners, keys, store.proofs(), limits.clone());
+    let exporting = telemetry::begin(&config.telemetry, |name| std::env::var(name).ok())?;
+    if let Some(exporting) = &exporting {
+        gateway.collect_spans(exporting.exporter.clone());
+    }
     welcome(&store, &config)?;
     if let Err(error) = store.sync_keys() {
         away(error)?;
@@ -86,23 +92,28 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         tokio::spawn(governing::run((steward, ground.people.clone()), store.clone(), places));
     let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
     let outbox = tokio::spawn(outbox(&config, &ground)?.run());
-    let chores = tokio::spawn(reload_and_flush(
-        hangup,
-        args.config.clone(),
-        (ground, store.clone()),
-        gateway.clone(),
-    ));
+    let reloading = Reloading {
+        begun: reload::begun(args.config.as_deref(), &config),
+        file: args.config.clone(),
+        ground,
+        store: store.clone(),
+        gateway: gateway.clone(),
+    };
+    let chores = tokio::spawn(reloading.run(hangup));
     let pages = conclave_dashboard::router(dashboard);
     let routes = router(gateway.clone()).merge(pages);
-    serve(listener, routes, limits.clone(), stop).await;
+    let deadline = serve(listener, routes, limits, &gateway, stop).await;
     tracing::info!("stopping: finishing what was begun");
-    if tokio::time::timeout(limits.drain_timeout, gateway.idle()).await.is_err() {
+    if tokio::time::timeout_at(deadline, gateway.idle()).await.is_err() {
         tracing::warn!("some turns did not finish in time");
     }
     chores.abort();
     governing.abort();
     outbox.abort();
     gateway.flush_refusals();
+    if let Some(exporting) = exporting {
+        exporting.finish().await;
+    }
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
     if let Some(anchoring) = anchoring {
         anchoring.abort();
@@ -251,40 +262,6 @@ fn announce(config: &Config, address: std::net::SocketAddr) {
         data = %config.server.data.display(),
         "conclave is ready"
     );
-}
-
-/// Reloads on SIGHUP, and writes summed-up refusals every second.
-async fn reload_and_flush(
-    mut hangup: Signal,
-    file: Option<std::path::PathBuf>,
-    (ground, store): (Ground, Arc<Store>),
-    gateway: Gateway,
-) {
-    let mut second = tokio::time::interval(Duration::from_secs(1));
-    loop {
-        tokio::select! {
-            _ = second.tick() => gateway.flush_refusals(),
-            _ = hangup.recv() => reload(file.as_deref(), &ground, &store, &gateway),
-        }
-    }
-}
-
-/// A bad file keeps the old configuration.
-fn reload(file: Option<&std::path::Path>, ground: &Ground, store: &Store, gateway: &Gateway) {
-    let rebuilt = config::load(file)
-        .map_err(anyhow::Error::from)
-        .and_then(|config| Ok((assemble::engine(&config, ground)?, config)));
-    match rebuilt {
-        Ok((engine, config)) => {
-            let manners = assemble::manners(&config);
-            store.set_retention(assemble::retention_under(&config, ground.steward.policies()));
-            gateway.reload(Arc::new(engine), manners);
-            tracing::info!("the configuration was reloaded");
-        }
-        Err(error) => {
-            tracing::error!(error = %format!("{error:#}"), "the configuration is wrong: the old one stays");
-        }
-    }
 }
 
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {

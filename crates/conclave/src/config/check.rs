@@ -64,6 +64,7 @@ fn ranges(config: &Config, found: &mut Findings) {
     found.range("limits.turns_max", wide(limits.turns_max), 1, 100_000);
     found.range("limits.connections_max", wide(limits.connections_max), 1, 1_000_000);
     found.range("limits.drain_timeout_ms", limits.drain_timeout_ms, 0, 600_000);
+    found.range("limits.drain_grace_ms", limits.drain_grace_ms, 0, 60_000);
     found.range("deliberation.attempts_max", rules.attempts_max.into(), 1, 5);
     found.range("deliberation.turn_deadline_ms", rules.turn_deadline_ms, 1_000, 600_000);
     found.range("deliberation.crisis_deadline_ms", rules.crisis_deadline_ms, 1_000, 8_000);

@@ -10,6 +10,7 @@ mod load;
 mod named;
 mod recipes;
 mod secret;
+mod telemetry;
 mod upstream;
 mod verifiers;
 
@@ -19,6 +20,7 @@ pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
 pub use recipes::RecipeSection;
 pub use secret::SecretRef;
+pub use telemetry::Telemetry;
 pub use upstream::{OfferedModel, Provider, ProviderKind};
 pub use verifiers::{GuardTemplate, OnFailure, SeatChange, VerifierKind};
 
@@ -72,6 +74,9 @@ pub struct Config {
     /// Which models recipes use, where words may go, and recipes of one's own.
     #[serde(skip_serializing_if = "RecipeSection::is_default")]
     pub recipes: RecipeSection,
+    /// Where traces go.
+    #[serde(skip_serializing_if = "Telemetry::is_default")]
+    pub telemetry: Telemetry,
 }
 
 /// Who looks at what waits for a person.
@@ -261,6 +266,15 @@ pub struct Limits {
     pub connections_max: usize,
     /// Milliseconds running turns may take to finish after a request to stop.
     pub drain_timeout_ms: u64,
+    /// Milliseconds connections are still accepted after a request to stop, while `/readyz` says 503.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub drain_grace_ms: u64,
+}
+
+// A file that does not set it keeps the digest it had before this could be set.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Default for Limits {
@@ -270,6 +284,7 @@ impl Default for Limits {
             turns_max: 1024,
             connections_max: 4096,
             drain_timeout_ms: 30_000,
+            drain_grace_ms: 0,
         }
     }
 }

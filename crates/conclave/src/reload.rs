@@ -1,0 +1,129 @@
+//! A new configuration for a program that runs.
+//!
+//! **Invariant:** a file is put in force whole or not at all: a wrong one leaves everything as it was.
+//! **Invariant:** either way the ledger gets an entry, and so does the log.
+
+use crate::assemble::{self, Ground};
+use crate::config::{self, Config};
+use conclave_gateway::Gateway;
+use conclave_ledger::{Body, Draft, Kind, Value};
+use conclave_store::Store;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::Signal;
+
+/// What is needed to take up a new configuration.
+pub struct Reloading {
+    /// The file; without one there is nothing to read again.
+    pub file: Option<PathBuf>,
+    /// What was in force at the start: some of it stays so until the next.
+    pub begun: Config,
+    /// What outlives a reload.
+    pub ground: Ground,
+    /// Keeps words as long as the configuration says.
+    pub store: Arc<Store>,
+    /// Answers by it.
+    pub gateway: Gateway,
+}
+
+impl Reloading {
+    /// Reloads on SIGHUP, and writes summed-up refusals every second.
+    pub async fn run(self, mut hangup: Signal) {
+        let mut second = tokio::time::interval(Duration::from_secs(1));
+        loop {
+            tokio::select! {
+                _ = second.tick() => self.gateway.flush_refusals(),
+                _ = hangup.recv() => self.reload(),
+            }
+        }
+    }
+
+    fn reload(&self) {
+        let rebuilt = config::load(self.file.as_deref())
+            .map_err(anyhow::Error::from)
+            .and_then(|config| Ok((assemble::engine(&config, &self.ground)?, config)));
+        match rebuilt {
+            Ok((engine, config)) => {
+                let manners = assemble::manners(&config);
+                let policies = self.ground.steward.policies();
+                self.store.set_retention(assemble::retention_under(&config, policies));
+                self.gateway.reload(Arc::new(engine), manners);
+                self.enter(Kind::PolicySet, "loaded");
+                tracing::info!("the configuration was reloaded");
+                self.say_what_waits(&config);
+            }
+            Err(error) => {
+                self.gateway.reload_refused();
+                self.enter(Kind::AdminAction, "refused");
+                let error = format!("{error:#}");
+                tracing::error!(error, "the configuration is wrong: the old one stays");
+            }
+        }
+    }
+
+    /// What is wrong with a file stands in the log: it may name what a leaf must not.
+    fn enter(&self, kind: Kind, result: &str) {
+        let engine = self.gateway.engine();
+        let draft = Draft {
+            policy: engine.settings.policy,
+            directives: engine.settings.directives,
+            build: engine.settings.build.clone(),
+            public: Value::map([
+                ("what", Value::from("config.reload")),
+                ("result", Value::from(result)),
+            ]),
+            ..Draft::new(kind, 0)
+        };
+        self.ground.ledger.append_soon(draft, Body::empty());
+    }
+
+    fn say_what_waits(&self, config: &Config) {
+        for part in fixed_parts(&self.begun, config) {
+            tracing::warn!(part, "this part was changed and takes effect at the next start");
+        }
+    }
+}
+
+/// The parts that are read at the start only and differ.
+fn fixed_parts(begun: &Config, now: &Config) -> Vec<&'static str> {
+    let json = |part: Result<serde_json::Value, serde_json::Error>| part.unwrap_or_default();
+    macro_rules! differs {
+        ($($part:ident),*) => {
+            [$((
+                stringify!($part),
+                json(serde_json::to_value(&begun.$part)) != json(serde_json::to_value(&now.$part)),
+            )),*]
+        };
+    }
+    // Days and the root key of `storage` are looked at anew; the rest of it is not.
+    let storage = |config: &Config| {
+        let config::Storage { database, spool_fallback, spool_bytes_max, .. } = &config.storage;
+        json(serde_json::to_value((database, spool_fallback, spool_bytes_max)))
+    };
+    let parts = differs!(server, limits, ledger, telemetry, webhooks);
+    let parts = parts.into_iter().filter_map(|(name, differs)| differs.then_some(name));
+    parts.chain((storage(begun) != storage(now)).then_some("storage")).collect()
+}
+
+/// The file as it was read at the start, before the command line changed it.
+pub fn begun(file: Option<&Path>, config: &Config) -> Config {
+    config::load(file).unwrap_or_else(|_| config.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_effect_at_the_next_start_only_is_named() {
+        let begun = Config::default();
+        assert!(fixed_parts(&begun, &begun).is_empty());
+        let mut now = begun.clone();
+        now.limits.turns_max += 1;
+        now.storage.spool_bytes_max += 1;
+        now.storage.retention_days = 30;
+        now.deliberation.attempts_max = 2;
+        assert_eq!(fixed_parts(&begun, &now), ["limits", "storage"]);
+    }
+}
