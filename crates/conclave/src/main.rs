@@ -12,6 +12,7 @@ mod output;
 mod prices;
 mod system;
 mod upstream;
+mod witness;
 
 use clap::Parser;
 use cli::{Cli, Command, LogFormat};

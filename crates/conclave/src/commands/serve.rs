@@ -15,11 +15,14 @@ use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
 use conclave_engine::{Clock, Entropy, KeyRole};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
-use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
+use conclave_store::{
+    Anchor, KeptLimits, LedgerReader, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 
 /// Readers do not wait for it; a longer wait makes larger and so cheaper transactions.
 const DRAIN_LINGER: Duration = Duration::from_millis(250);
@@ -66,6 +69,10 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         anchor: anchors.clone().map(|anchors| anchors as Arc<dyn Anchor>),
         spool_fallback: config.storage.spool_fallback.clone(),
         spool_bytes_max: config.storage.spool_bytes_max,
+        kept: KeptLimits {
+            bytes_max: config.storage.kept_bytes_max,
+            age_max: Duration::from_secs(config.storage.kept_hours * 3_600),
+        },
         ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
     })?);
     let steward = governing::begin(&store, &config, clock.clone()).await;
@@ -84,7 +91,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let places = (args.config.clone(), config.server.data.clone());
     let governing =
         tokio::spawn(governing::run((steward, ground.people.clone()), store.clone(), places));
-    let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
+    let anchoring = anchors.map(|anchors| anchoring(&anchors, &store, &config));
     let outbox = tokio::spawn(outbox(&config, &ground)?.run());
     let chores = tokio::spawn(reload_and_flush(
         hangup,
@@ -104,11 +111,25 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     outbox.abort();
     gateway.flush_refusals();
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
-    if let Some(anchoring) = anchoring {
-        anchoring.abort();
+    for task in anchoring.into_iter().flatten() {
+        task.abort();
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Copies checkpoints elsewhere and shows them to witnesses. What the webhook had not taken before is
+/// taken up; a database that cannot be asked now only costs those.
+fn anchoring(anchors: &Arc<Anchors>, store: &Arc<Store>, config: &Config) -> [JoinHandle<()>; 2] {
+    let stored = match config.storage.url() {
+        Ok(Some(url)) => LedgerReader::open_database(&url, &config.server.data),
+        _ => LedgerReader::open(&config.server.data),
+    };
+    if let Err(error) = stored.map_err(anyhow::Error::from).and_then(|it| anchors.recall(&it)) {
+        tracing::warn!(%error, "checkpoints that the webhook had not taken are not sent again");
+    }
+    let asking = Arc::clone(anchors).ask_witnesses(Arc::clone(store));
+    [tokio::spawn(Arc::clone(anchors).run()), tokio::spawn(asking)]
 }
 
 /// Tells webhooks what happens, and lets time go by for what waits.
