@@ -1,7 +1,9 @@
 //! `cargo xtask bench gateway`: what the gateway adds to a model, and what the disk allows.
 
 use crate::process::{Running, cargo, print, root, run};
+use crate::setup;
 use anyhow::{Context, bail};
+use conclave_testkit::Cluster;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -33,6 +35,19 @@ pub fn gateway(seconds: u32, dir: Option<&Path>, second_tier: &str) -> anyhow::R
         measure(&gateway, &mock_addr, concurrency, seconds, data.path())?;
     }
     Ok(())
+}
+
+/// Measures the ledger on both databases and prints one line a figure.
+pub fn ledger(entries: u64, dir: &Path) -> anyhow::Result<()> {
+    let args = ["build", "--release", "--quiet", "-p", "conclave", "--bin", "conclave"];
+    run("building", cargo().args(args))?;
+    setup::postgres()?;
+    let cluster = Cluster::start().context("PostgreSQL")?;
+    let url = cluster.fresh().context("PostgreSQL")?;
+    let entries = entries.to_string();
+    let mut bench = Command::new(root().join("target/release/conclave"));
+    bench.args(["bench", "ledger", "--entries", &entries, "--database", &url, "--dir"]).arg(dir);
+    run("measuring", &mut bench)
 }
 
 fn build() -> anyhow::Result<()> {

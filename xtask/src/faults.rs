@@ -1,9 +1,12 @@
 //! `cargo xtask faults`: killed processes, failing disks and lost power, more of them than the ordinary
 //! test run has time for.
 
-use crate::process::{self, cargo, say};
+use crate::process::{self, cargo, print, say};
 use crate::setup;
 use std::time::Instant;
+
+/// What a line with a figure has in front of it.
+const FIGURE: &str = "figure: ";
 
 /// How much of it.
 #[derive(Debug, clap::Args)]
@@ -32,25 +35,31 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     let stored = ["test", "-p", "conclave-store", "--test", "it"];
     process::run("failing disks, damaged files, altered logs", cargo().args(stored))?;
+    let mut figures = Vec::new();
     let killed = ["test", "-p", "conclave", "--test", "faults", "--", "--nocapture"];
-    process::run(
+    figures.extend(process::run_for(
         "the real program, killed",
+        FIGURE,
         cargo()
             .args(killed)
             .env_remove("CONCLAVE_BIN")
             .env("CONCLAVE_FAULT_KILLS", args.kills.to_string())
             .env("CONCLAVE_FAULT_SEED", args.seed.to_string()),
-    )?;
+    )?);
     let replicas = ["test", "-p", "conclave", "--test", "replicas", "--", "--nocapture"];
     setup::postgres()?;
-    process::run(
+    let restored = ["test", "-p", "conclave-store", "--test", "contract", "restore::"];
+    process::run("databases that come back older", cargo().args(restored))?;
+    figures.extend(process::run_for(
         "replicas on one database, killed, and the database stopped under them",
+        FIGURE,
         cargo()
             .args(replicas)
             .env_remove("CONCLAVE_BIN")
             .env("CONCLAVE_FAULT_KILLS", args.kills.to_string())
             .env("CONCLAVE_FAULT_OUTAGE", args.outage.to_string()),
-    )?;
+    )?);
+    figures.iter().for_each(|figure| print(figure));
     let (kills, seeds, seconds) = (args.kills, args.seeds, started.elapsed().as_secs());
     say(&format!("{kills} random kills and {seeds} lost powers: nothing was lost, in {seconds} s"));
     Ok(())

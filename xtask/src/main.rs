@@ -44,6 +44,16 @@ enum Bench {
         #[arg(long, default_value = "never")]
         second_tier: String,
     },
+    /// The ledger: spool, SQLite, a PostgreSQL made for the run, proofs and verification, beside what the
+    /// disk and the processor give.
+    Ledger {
+        /// Entries of each measurement.
+        #[arg(long, default_value_t = 100_000)]
+        entries: u64,
+        /// Where data directories are made; the disk is what is measured.
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        dir: std::path::PathBuf,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -54,5 +64,6 @@ fn main() -> anyhow::Result<()> {
         Chore::Bench(Bench::Gateway { seconds, dir, second_tier }) => {
             bench::gateway(seconds, dir.as_deref(), &second_tier)
         }
+        Chore::Bench(Bench::Ledger { entries, dir }) => bench::ledger(entries, &dir),
     }
 }

@@ -1,6 +1,7 @@
 //! Running other programs, loudly.
 
 use anyhow::{Context, bail};
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -25,6 +26,27 @@ pub fn run(what: &str, command: &mut Command) -> anyhow::Result<()> {
         bail!("{what}: {status}");
     }
     Ok(())
+}
+
+/// Runs a command to its end as [`run`] does; returns what stands behind `mark` in the lines it prints.
+pub fn run_for(what: &str, mark: &str, command: &mut Command) -> anyhow::Result<Vec<String>> {
+    say(&format!("==> {what}"));
+    let started = command.stdout(Stdio::piped()).spawn();
+    let mut child = Running(started.with_context(|| format!("{what}: could not start"))?);
+    let mut found = Vec::new();
+    if let Some(output) = child.0.stdout.take() {
+        for line in BufReader::new(output).lines() {
+            let line = line.with_context(|| format!("{what}: its output broke off"))?;
+            found.extend(line.split_once(mark).map(|(_, rest)| rest.to_owned()));
+            say(&line);
+        }
+    }
+    let status = child.0.wait().with_context(|| format!("{what}: no end"))?;
+    if !status.success() {
+        found.iter().for_each(|figure| print(figure));
+        bail!("{what}: {status}");
+    }
+    Ok(found)
 }
 
 /// Whether a program can be started at all.

@@ -273,6 +273,53 @@ fn every_test_that_a_page_names_exists() -> Outcome<()> {
     none_of(lost.map(|name| format!("there is no test `{name}`")).collect())
 }
 
+/// The faults that the catalogue has to speak of: a letter and how many.
+const FAULTS: [(&str, u32); 3] = [("C", 16), ("F", 13), ("R", 11)];
+
+/// The last part of what looks like the name of a test; words of other kinds are shorter.
+fn test_name(word: &str) -> Option<&str> {
+    let name = word.rsplit("::").next()?;
+    let plain =
+        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    (plain && name.matches('_').count() >= 3).then_some(name)
+}
+
+#[test]
+fn every_fault_has_a_test_that_exists_or_a_sentence_why_not() -> Outcome<()> {
+    let page = read("docs/guide/faults.md")?;
+    let mut code = String::new();
+    for path in with_extension(&root()?.join("crates"), "rs")? {
+        code.push_str(&fs::read_to_string(&path)?);
+    }
+    // Those of a macro that makes a test of each line are named before a colon.
+    let exists = |name: &str| {
+        code.contains(&format!("fn {name}(")) || code.contains(&format!("    {name}: \""))
+    };
+    let (mut wrong, mut named) = (Vec::new(), 0);
+    for (letter, last) in FAULTS {
+        for number in 1..=last {
+            let start = format!("| {letter}-{number:02} | ");
+            let Some(row) = page.lines().find(|line| line.starts_with(&start)) else {
+                wrong.push(format!("{letter}-{number:02} is not in the catalogue"));
+                continue;
+            };
+            let cell = row.rsplit(" | ").next().unwrap_or_default();
+            let words = cell.split('`').skip(1).step_by(2);
+            let names: Vec<_> = words.filter_map(test_name).collect();
+            named += names.len();
+            let lost = names.iter().filter(|name| !exists(name));
+            wrong.extend(
+                lost.map(|name| format!("{letter}-{number:02}: there is no test `{name}`")),
+            );
+            if names.is_empty() && !cell.contains("not ") && !cell.contains("the same") {
+                wrong.push(format!("{letter}-{number:02} names no test and does not say why"));
+            }
+        }
+    }
+    assert!(named > 50, "the scan finds the tests: {named}");
+    none_of(wrong)
+}
+
 #[test]
 fn links_and_headings_are_read_as_written() {
     assert_eq!(targets("[a](x.md#b) `[no](y)` [c](../z)"), ["x.md#b", "../z"]);

@@ -226,6 +226,10 @@ pub struct LedgerState {
     pub lost_entries: u64,
     /// Entries written while the clock stood behind the entry before, since start.
     pub clock_behind: u64,
+    /// Questions to witnesses that brought no cosignature, since start.
+    pub witness_failures: u64,
+    /// How many entries the last cosigned checkpoint covers, of those since start.
+    pub witnessed_size: u64,
     /// What a person should know now, gravest first.
     pub alerts: Vec<LedgerAlert>,
 }

@@ -16,7 +16,7 @@ mod armed {
     pub const VARIABLE: &str = "CONCLAVE_DIE_AT";
 
     /// Every place there is.
-    pub const PLACES: [&str; 24] = [
+    pub const PLACES: [&str; 26] = [
         "turn.accepted",
         "turn.answered",
         "turn.decided",
@@ -39,6 +39,8 @@ mod armed {
         "checkpoint.kept",
         "erase.forgotten",
         "erase.entered",
+        "purge.chosen",
+        "purge.entered",
         "keys.prepared",
         "keys.replaced",
     ];

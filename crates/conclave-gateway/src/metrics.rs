@@ -214,6 +214,18 @@ fn render_ledger(page: &mut String, ledger: &LedgerState, unrecorded: u64) {
             "Entries written while the clock stood behind the entry before.",
             ledger.clock_behind,
         ),
+        (
+            "conclave_witness_failures_total",
+            "counter",
+            "Questions to witnesses that brought no cosignature.",
+            ledger.witness_failures,
+        ),
+        (
+            "conclave_witnessed_entries",
+            "gauge",
+            "How many entries the last cosigned checkpoint covers.",
+            ledger.witnessed_size,
+        ),
     ] {
         head(page, name, kind, help);
         let _ = writeln!(page, "{name} {value}");

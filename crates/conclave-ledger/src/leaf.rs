@@ -120,6 +120,8 @@ kinds! {
     StoreDown = "store.down",
     /// The store answers again.
     StoreUp = "store.up",
+    /// An operator accepted a database that came back older than it had been.
+    Restore = "restore",
     /// The words of a person were erased, see [`crate::Erasure`].
     SubjectErase = "subject.erase",
     /// Words that were due were deleted, see [`crate::Purge`].

@@ -11,6 +11,7 @@ pub mod cbor;
 
 mod body;
 mod checkpoint;
+mod cosignature;
 mod coverage;
 mod forget;
 mod leaf;
@@ -27,6 +28,7 @@ mod windows;
 pub use body::{Body, BodyError, Field, StoredBody};
 pub use cbor::Value;
 pub use checkpoint::{Checkpoint, CheckpointError};
+pub use cosignature::{Cosignature, WitnessKey, WitnessSigner, witness_request};
 pub use coverage::Gap;
 pub use forget::{Erasure, Forgotten, Purge};
 pub use leaf::{

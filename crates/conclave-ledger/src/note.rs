@@ -20,7 +20,7 @@ const SIGNATURES_MAX: usize = 64;
 /// The longest name of a key.
 const NAME_BYTES_MAX: usize = 256;
 /// What a signature line begins with: a dash and a space.
-const LINE_START: &str = "\u{2014} ";
+pub(crate) const LINE_START: &str = "\u{2014} ";
 
 /// Why a text is not a verifier key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -110,7 +110,7 @@ impl fmt::Debug for VerifierKey {
     }
 }
 
-fn check_name(name: &str) -> Result<(), VerifierKeyError> {
+pub(crate) fn check_name(name: &str) -> Result<(), VerifierKeyError> {
     let odd = |c: char| c == '+' || c.is_whitespace() || c.is_control();
     let fits = !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(odd);
     if fits { Ok(()) } else { Err(VerifierKeyError::Name) }
@@ -166,11 +166,12 @@ pub enum NoteError {
     Wrong(String),
 }
 
+/// One signature line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NoteSignature {
-    name: String,
-    key_id: [u8; 4],
-    bytes: Vec<u8>,
+pub(crate) struct NoteSignature {
+    pub(crate) name: String,
+    pub(crate) key_id: [u8; 4],
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// A text and the signatures below it.
@@ -245,7 +246,7 @@ impl SignedNote {
     }
 }
 
-fn parse_signature(line: &str) -> Result<NoteSignature, NoteError> {
+pub(crate) fn parse_signature(line: &str) -> Result<NoteSignature, NoteError> {
     const BAD: NoteError = NoteError::Form("a signature line cannot be read");
     let (name, signature) =
         line.strip_prefix(LINE_START).and_then(|line| line.split_once(' ')).ok_or(BAD)?;

@@ -140,6 +140,23 @@ impl WebClient {
         self.send(request, bytes_max).await
     }
 
+    /// Posts a text to a path below the place: status and body, which may not be larger than allowed.
+    ///
+    /// # Errors
+    /// When there is no answer, or too much of it.
+    pub async fn post_text(
+        &self,
+        path: &str,
+        body: String,
+        bytes_max: usize,
+    ) -> Result<(u16, Vec<u8>), WebError> {
+        let mut request = Request::new(Method::POST, self.base.endpoint(path));
+        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        request.headers_mut().insert(CONTENT_TYPE, kind);
+        *request.body_mut() = Some(body.into());
+        self.send(request, bytes_max).await
+    }
+
     async fn send(&self, request: Request, bytes_max: usize) -> Result<(u16, Vec<u8>), WebError> {
         let timeout = self.timeout;
         let whole = async {

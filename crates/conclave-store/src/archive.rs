@@ -141,7 +141,7 @@ fn open_words(vault: &Vault, entry: &mut StoredEntry) -> Answer<()> {
 impl Shared {
     fn wait_for_newest(&self) -> Answer<()> {
         let pushed = self.intake.hurry();
-        self.progress.wait_drained(pushed, self.patience).map_err(ArchiveError)
+        self.progress.wait_readable(pushed, self.patience).map_err(ArchiveError)
     }
 
     fn query<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Answer<T> {

@@ -5,9 +5,10 @@
 //!
 //! A data directory holds `lock`, `replica` (who this installation is), `pepper` (the secret of the
 //! API keys), `root.key` (opens the keys of people, unless it is kept elsewhere), `keys.db` (the keys of
-//! people), `ledger.key` (the seed that signs checkpoints), `checkpoint` (the last one), `spool/`,
-//! `ledger.db` (the log and what is derived from it), `ops.db` (API keys and notes)
-//! and, after damage, `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the
+//! people), `ledger.key` (the seed that signs checkpoints), `checkpoint` (the last one), `spool/`
+//! with `kept/` (what the database has taken, for a while), `positions` (where it came to stand),
+//! `ledger.db` (the log and what is derived from it), `ops.db` (API keys and notes) and, after damage,
+//! `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the
 //! directory then has `database` (which one), `drained` (how far it has come), `cache.db` (API keys
 //! and people as they last were) and a `keys.db` with the keys of people that wait for the database.
 
@@ -19,6 +20,7 @@ mod durable;
 mod error;
 mod forget;
 mod inspect;
+mod keeper;
 mod keys;
 mod ledger;
 mod lock;
@@ -39,6 +41,7 @@ mod store;
 mod usage;
 mod vault;
 
+pub use drain::AcceptedRestore;
 pub use error::StoreError;
 pub use forget::{RetentionRules, TenantRetention};
 pub use inspect::{CannotCheck, Inspection, inspect};
@@ -50,6 +53,6 @@ pub use publish::Anchor;
 pub use reader::{LedgerReader, LedgerRow};
 pub use rebuild::rebuild;
 pub use replica::Identity;
-pub use spool::{Disk, FileDisk, SegmentSink, SpoolStats};
+pub use spool::{Disk, FileDisk, KeptLimits, SegmentSink, SpoolStats};
 pub use store::Store;
 pub use vault::RootKey;

@@ -5,7 +5,7 @@
 
 use crate::postgres::DatabaseUrl;
 use crate::publish::Anchor;
-use crate::spool::{Disk, FileDisk};
+use crate::spool::{Disk, FileDisk, KeptLimits};
 use crate::vault::RootKey;
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
@@ -71,6 +71,10 @@ pub struct StoreOptions {
     pub spool_fallback: Option<PathBuf>,
     /// How much the whole spool may take; at least three segments.
     pub spool_bytes_max: u64,
+    /// How much of what the database has taken is kept, for a database that comes back older.
+    pub kept: KeptLimits,
+    /// An operator accepts a database that was put back, and gives up what it lost.
+    pub accept_restore: bool,
     /// The size of a spool segment, from 4 KiB to 64 MiB.
     pub segment_bytes: u64,
     /// How much may wait for the writer.
@@ -106,6 +110,8 @@ impl StoreOptions {
             disk: Arc::new(FileDisk),
             spool_fallback: None,
             spool_bytes_max: 10 << 30,
+            kept: KeptLimits::default(),
+            accept_restore: false,
             segment_bytes: SEGMENT_BYTES_MAX,
             queue_bytes: 64 << 20,
             soon: Duration::from_millis(50),

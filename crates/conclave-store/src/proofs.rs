@@ -4,7 +4,7 @@
 //! beyond the last one is shown.
 
 use crate::error::StoreError;
-use crate::publish::{Desk, KeyFile};
+use crate::publish::{Cosigned, Desk, KeyFile};
 use crate::snapshot::{Snapshot, Snapshots, Tiles, ask, bundle_of};
 use crate::spool::{Intake, Progress};
 use conclave_core::AuditId;
@@ -70,7 +70,8 @@ impl Shown {
 
 impl Proofs for Shown {
     fn checkpoint(&self) -> Answer<'_, Option<String>> {
-        self.ask(false, |log| Ok(log.latest()?.map(|last| last.note)))
+        let desk = Arc::clone(&self.desk);
+        self.ask(false, move |log| Ok(log.latest()?.map(|last| desk.cosigned.below(&last))))
     }
 
     fn vkeys(&self) -> Answer<'_, Vec<String>> {
@@ -100,9 +101,9 @@ impl Proofs for Shown {
     }
 
     fn receipt(&self, tenant: u64, id: AuditId) -> Answer<'_, ReceiptState> {
-        let dir = self.dir.clone();
+        let (dir, desk) = (self.dir.clone(), Arc::clone(&self.desk));
         self.ask(true, move |log| match log.decision(Some(tenant), id)? {
-            Some((seq, leaf)) => receipt_of(&dir, log, seq, leaf),
+            Some((seq, leaf)) => receipt_of((&dir, Some(&desk.cosigned)), log, seq, leaf),
             None => Ok(ReceiptState::Unknown),
         })
     }
@@ -133,7 +134,7 @@ fn vkeys(dir: &Path, log: &mut dyn Snapshot) -> Found<Vec<String>> {
 
 /// The receipt of the entry at this place, if a checkpoint covers it.
 pub(crate) fn receipt_of(
-    dir: &Path,
+    (dir, cosigned): (&Path, Option<&Cosigned>),
     log: &mut dyn Snapshot,
     seq: u64,
     leaf: Vec<u8>,
@@ -143,6 +144,7 @@ pub(crate) fn receipt_of(
     };
     let proof = prove_inclusion(&mut Tiles(log), seq, last.size).map_err(|error| said(&error))?;
     let vkey = vkeys(dir, log)?.into_iter().next().unwrap_or_default();
-    let receipt = Receipt { leaf, index: seq, proof, checkpoint: last.note, vkey };
+    let checkpoint = cosigned.map_or_else(|| last.note.clone(), |said| said.below(&last));
+    let receipt = Receipt { leaf, index: seq, proof, checkpoint, vkey };
     Ok(ReceiptState::Ready(Box::new(receipt)))
 }

@@ -6,7 +6,7 @@ use crate::db::{LEDGER, SqliteSnapshots, TILES_SINCE, open_reader, user_version}
 use crate::error::StoreError;
 use crate::postgres::{DatabaseUrl, PgSnapshots};
 use crate::proofs::receipt_of;
-use crate::publish::{KeyFile, Published};
+use crate::publish::{Cosigned, KeyFile, Published};
 use crate::snapshot::{Snapshots, ask, bundle_of};
 use conclave_core::AuditId;
 use conclave_engine::ReceiptState;
@@ -94,7 +94,9 @@ impl LedgerReader {
     /// When the ledger cannot be read.
     pub fn receipt(&self, id: AuditId) -> Result<ReceiptState, StoreError> {
         ask(&*self.snapshots, |log| match log.decision(None, id)? {
-            Some((seq, leaf)) => receipt_of(&self.dir, log, seq, leaf),
+            Some((seq, leaf)) => {
+                receipt_of((&self.dir, Some(&Cosigned::open(&self.dir))), log, seq, leaf)
+            }
             None => Ok(ReceiptState::Unknown),
         })
     }

@@ -4,12 +4,13 @@
 //! closed: what is appended then is refused, what was appended before can still be read.
 
 use crate::archive::ReadSide;
-use crate::backing::{Backing, ChangeLookup, MakeStored};
-use crate::drain::{Drainer, DrainerParts, LogDatabase, LogSource, Mark};
+use crate::backing::{Backing, MakeStored};
+use crate::drain::{AcceptedRestore, Drainer, DrainerParts, Journal, LogDatabase, LogSource, Mark};
 use crate::durable::make_dir;
 use crate::error::StoreError;
 use crate::forget::{Forgetter, Register, Retention, RetentionRules, WordTables};
-use crate::keys::{BookRing, KeyBook, Outbox, OutboxSink};
+use crate::keeper::{Keeper, Notes};
+use crate::keys::{BookRing, KeyBook, OutboxSink};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
 use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreOptions};
@@ -23,7 +24,7 @@ use crate::replica::Identity;
 use crate::scrub::Scrub;
 use crate::snapshot::{Snapshots, ask};
 use crate::spool::{
-    Fallback, Intake, Job, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
+    Fallback, Intake, Kept, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
 use crate::usage::{DailyUsage, UsageSource};
 use crate::vault::{RootKey, Vault};
@@ -32,24 +33,13 @@ use conclave_engine::{
 };
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// How often the keys and the notes of other processes are looked at.
-const KEEPER_TICK: Duration = Duration::from_secs(1);
-/// After how many ticks the last uses of keys are written down.
-const USES_TICKS: u32 = 60;
-
-/// After how many ticks the lease of a replica is renewed.
-const BEAT_TICKS: u32 = 3;
-
 /// How many questions about proofs are answered at once.
 const PROOFS_AT_ONCE: usize = 2;
-
-/// After how many ticks it is looked what is to be forgotten: at the first, then every hour.
-const FORGET_TICKS: u32 = 3_600;
 
 /// How long closing waits for the database; what it does not take stays in the spool.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
@@ -74,6 +64,8 @@ pub struct Store {
     dir: PathBuf,
     identity: Identity,
     is_new: bool,
+    /// What the database has taken, for a while.
+    kept: Arc<Kept>,
     /// Makes what reads the stored log again.
     stored: MakeStored,
     running: Mutex<Running>,
@@ -104,10 +96,11 @@ impl Store {
         let fallback = Fallback::take(dir, options.spool_fallback.as_deref(), backing.identity)?;
         let spools: Vec<_> =
             std::iter::once(spool).chain(fallback.as_ref().map(|it| it.dir.clone())).collect();
-        let recovered = recover(&spools, &dir.join("quarantine"), backing.identity)?;
+        let mut recovered = recover(&spools, &dir.join("quarantine"), backing.identity)?;
         report_recovery(&recovered);
+        let memory = Memory::open(&options, &spools, backing.identity, &mut recovered)?;
         let is_reached = backing.log.is_some();
-        let store = Self::start(&options, backing, (recovered, spools), (lock, fallback))?;
+        let store = Self::start(&options, backing, (recovered, spools, memory), (lock, fallback))?;
         if !is_reached {
             tracing::warn!("who was erased meanwhile is seen when the database is back");
             return Ok(store);
@@ -227,6 +220,20 @@ impl Store {
     pub fn publish(&self) -> Result<Option<String>, StoreError> {
         let published = self.desk.publish().map_err(StoreError::Key)?;
         Ok(published.map(|published| published.note))
+    }
+
+    /// Puts the line of a witness, which must have been checked, below the checkpoint of this size. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be kept for the next start; it is shown all the same.
+    pub fn cosign(&self, size: u64, line: &str) -> Result<(), StoreError> {
+        self.ledger.progress.note_witness(Some(size));
+        self.desk.cosigned.add(size, line)
+    }
+
+    /// Counts that a witness did not cosign.
+    pub fn note_witness_failure(&self) {
+        self.ledger.progress.note_witness(None);
     }
 
     /// Hands the signing of checkpoints over to a new key; both keys sign from now on. Blocks.
@@ -352,6 +359,12 @@ impl Store {
         scrub.walk_now(whole)
     }
 
+    /// What was accepted of a database that was put back, since this store was opened.
+    #[must_use]
+    pub fn accepted_restore(&self) -> Option<AcceptedRestore> {
+        self.ledger.progress.accepted()
+    }
+
     /// Waits until everything appended so far is in the database. Blocks.
     ///
     /// # Errors
@@ -421,14 +434,15 @@ impl Store {
     fn start(
         options: &StoreOptions,
         backing: Backing,
-        (recovered, spools): (Recovered, Vec<PathBuf>),
+        (recovered, spools, memory): (Recovered, Vec<PathBuf>, Memory),
         (lock, fallback): (DirLock, Option<Fallback>),
     ) -> Result<Self, StoreError> {
         let Backing { identity, source, log, mark, mark_path, archive, .. } = backing;
         let reading = (options.readers, options.read_patience);
-        let is_new = backing.begins && recovered.segments.is_empty();
+        let is_new = backing.begins && recovered.segments.is_empty() && recovered.last_n == 0;
         let forgetting = (backing.vault, backing.words, backing.retention);
-        let log = (source, log, mark, mark_path);
+        let (kept, snapshots) = (Arc::clone(&memory.kept), Arc::clone(&backing.snapshots));
+        let log = LogEnd { source, log, mark, mark_path, snapshots, memory };
         let core = Core::start(options, identity, (recovered, spools), log, forgetting)?;
         let Core { ledger, stamps, .. } = &core;
         let desk = Arc::new(Desk::new(DeskParts {
@@ -478,6 +492,7 @@ impl Store {
             keeper: Arc::new(Keeper::new(backing.heart)),
             identity,
             is_new,
+            kept,
             stored: backing.stored,
             running: Mutex::new(running),
         };
@@ -490,7 +505,9 @@ impl Store {
         let (keeper, ring) = (Arc::clone(&self.keeper), Arc::clone(&self.ring));
         let (notes, forgetter) = (Arc::clone(&self.notes), Arc::clone(&self.forgetter));
         let scrub = Scrub::new((self.stored)(), Arc::clone(&self.ledger.progress));
-        let thread = spawn("keeper", move || keeper.run(&ring, &notes, &forgetter, scrub))?;
+        let kept = Arc::clone(&self.kept);
+        let run = move || keeper.run((&ring, &kept), &notes, &forgetter, scrub);
+        let thread = spawn("keeper", run)?;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.keeper = Some(thread);
         let desk = Arc::clone(&self.desk);
@@ -500,7 +517,38 @@ impl Store {
 }
 
 /// The log behind the spool: where it is, it itself, and how far it is known to have come.
-type LogEnd = (Box<dyn LogSource>, Option<Box<dyn LogDatabase>>, Mark, Option<PathBuf>);
+struct LogEnd {
+    source: Box<dyn LogSource>,
+    log: Option<Box<dyn LogDatabase>>,
+    mark: Mark,
+    mark_path: Option<PathBuf>,
+    snapshots: Arc<dyn Snapshots>,
+    memory: Memory,
+}
+
+/// What is known here of the log, apart from the database.
+struct Memory {
+    kept: Arc<Kept>,
+    journal: Journal,
+}
+
+impl Memory {
+    /// Opens it; numbers and segments that it knows are not given again.
+    fn open(
+        options: &StoreOptions,
+        spools: &[PathBuf],
+        identity: Identity,
+        recovered: &mut Recovered,
+    ) -> Result<Self, StoreError> {
+        let kept = Arc::new(Kept::new(spools, options.kept, Arc::clone(&options.clock)));
+        let path = options.dir.join("positions");
+        let journal = Journal::open(&path, identity).map_err(StoreError::file("open", &path))?;
+        let (index, n) = kept.last(identity)?;
+        recovered.next_index = recovered.next_index.max(index.saturating_add(1));
+        recovered.last_n = recovered.last_n.max(n).max(journal.last_n());
+        Ok(Self { kept, journal })
+    }
+}
 
 /// What forgetting works with.
 type Forgetting = (Arc<Vault>, Arc<dyn WordTables>, Arc<Retention>);
@@ -520,6 +568,7 @@ struct Shared {
     progress: Arc<Progress>,
     stamps: Arc<Stamps>,
     vault: Arc<Vault>,
+    kept: Arc<Kept>,
 }
 
 impl Shared {
@@ -539,6 +588,7 @@ impl Shared {
             clock: Arc::clone(&options.clock),
             intake: Arc::clone(&self.intake),
             progress: Arc::clone(&self.progress),
+            kept: Arc::clone(&self.kept),
             stamps: Arc::clone(&self.stamps),
             keys: self.vault.clone(),
             identity,
@@ -557,10 +607,15 @@ impl Shared {
         options: &StoreOptions,
         identity: Identity,
         first_live_segment: u64,
-        (source, log, mark, mark_path): LogEnd,
+        LogEnd { source, log, mark, mark_path, snapshots, memory }: LogEnd,
     ) -> Drainer {
+        let Memory { kept, journal } = memory;
         let parts = DrainerParts {
+            dir: options.dir.clone(),
             source,
+            snapshots,
+            kept,
+            accept_restore: options.accept_restore,
             quarantine: options.dir.join("quarantine"),
             mark: mark_path,
             intake: Arc::clone(&self.intake),
@@ -571,7 +626,7 @@ impl Shared {
             linger: options.drain_linger,
             entries_max: options.drain_entries_max.max(1),
         };
-        Drainer::new(parts, log, mark)
+        Drainer::new(parts, log, mark, journal)
     }
 }
 
@@ -585,7 +640,7 @@ impl Core {
     ) -> Result<Self, StoreError> {
         let segment_bytes = options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
         let spool_bytes_max = options.spool_bytes_max.max(3 * segment_bytes);
-        let mark = log.2;
+        let mark = log.mark;
         let last_n = recovered.last_n.max(mark.n);
         let last_ts_ms = recovered.last_ts_ms.max(mark.ts_ms);
         let shared = Shared {
@@ -593,6 +648,7 @@ impl Core {
             progress: Arc::new(Progress::new(recovered.segments, spool_bytes_max)),
             stamps: Arc::new(Stamps::new(options.stamp.clone())),
             vault,
+            kept: Arc::clone(&log.memory.kept),
         };
         let first_live_segment = recovered.next_index;
         let begin = (first_live_segment, last_n + 1, last_ts_ms);
@@ -642,114 +698,4 @@ fn spawn(
 ) -> Result<JoinHandle<()>, StoreError> {
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
     thread.map_err(|source| StoreError::Thread { name, source })
-}
-
-/// The way from notes to entries.
-struct Notes {
-    outbox: Mutex<Outbox>,
-    ledger: Arc<SpoolLedger>,
-    stamps: Arc<Stamps>,
-    changes: ChangeLookup,
-    patience: Duration,
-}
-
-impl Notes {
-    fn pump(&self) -> Result<usize, String> {
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner).pump(self)
-    }
-}
-
-impl OutboxSink for Notes {
-    fn has(&self, id: [u8; 16]) -> Result<bool, String> {
-        let pushed = self.ledger.intake.hurry();
-        self.ledger.progress.wait_drained(pushed, self.patience)?;
-        (self.changes)(id)
-    }
-
-    fn append(&self, kind: Kind, tenant: u64, public: Value) -> Result<(), String> {
-        let draft = Draft { tenant, public, ..self.stamps.draft(kind) };
-        let job = Job::new(draft).map_err(|error| error.to_string())?;
-        let settled = self.ledger.intake.submit(job).wait();
-        settled.map(|_| ()).map_err(|error| error.to_string())
-    }
-}
-
-/// Deletes what is due, replaces keys when it is time, and finishes what could not be finished. Says
-/// whether there was something to delete, and so perhaps more.
-fn look_after_forgetting(forgetter: &Forgetter) -> bool {
-    let (resumed, purged) = (forgetter.resume(), forgetter.purge_due());
-    let rotated = forgetter.rotate_if_due();
-    let more = matches!(purged, Ok(purged) if purged > 0);
-    for error in [resumed.err(), purged.err(), rotated.err()].into_iter().flatten() {
-        tracing::warn!(%error, "something to be forgotten has to wait");
-    }
-    more
-}
-
-/// Looks after keys, notes, forgetting and the stored log once a second.
-struct Keeper {
-    stopped: Mutex<bool>,
-    wake: Condvar,
-    heart: Mutex<Option<Heart>>,
-}
-
-impl Keeper {
-    fn new(heart: Option<Heart>) -> Self {
-        Self { stopped: Mutex::new(false), wake: Condvar::new(), heart: Mutex::new(heart) }
-    }
-
-    /// Does something with the lease, where there is one.
-    fn lease(&self, act: impl FnOnce(&mut Heart) -> Result<(), StoreError>) {
-        let mut heart = self.heart.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Err(error)) = heart.as_mut().map(act) {
-            tracing::warn!(%error, "the lease of this replica could not be looked after");
-        }
-    }
-
-    fn stop(&self) {
-        *self.lock() = true;
-        self.wake.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for the next tick; `false` when it is time to end.
-    fn wait(&self) -> bool {
-        let pause = self.wake.wait_timeout_while(self.lock(), KEEPER_TICK, |stopped| !*stopped);
-        !*pause.unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn run(&self, ring: &BookRing, notes: &Notes, forgetter: &Forgetter, mut scrub: Scrub) {
-        let (mut ticks, mut more) = (0_u32, false);
-        loop {
-            if let Err(error) = notes.pump() {
-                tracing::warn!(error, "changes of keys could not be entered into the ledger yet");
-            }
-            if !self.wait() {
-                return;
-            }
-            if let Err(error) = scrub.step() {
-                tracing::warn!(%error, "the stored log could not be read again");
-            }
-            ticks = ticks.wrapping_add(1);
-            if ticks.is_multiple_of(BEAT_TICKS) {
-                self.lease(Heart::beat);
-            }
-            if let Err(error) = forgetter.vault.look_after() {
-                tracing::warn!(%error, "the keys of people could not be looked after");
-            }
-            if let Err(error) = forgetter.let_go_of_idle() {
-                tracing::warn!(%error, "keys that are not needed any more have to wait");
-            }
-            if more || ticks % FORGET_TICKS == 1 {
-                more = look_after_forgetting(forgetter);
-            }
-            let kept = if ticks.is_multiple_of(USES_TICKS) { ring.write_uses() } else { Ok(()) };
-            if let Err(error) = kept.and_then(|()| ring.refresh()) {
-                tracing::warn!(%error, "the API keys could not be looked after");
-            }
-        }
-    }
 }

@@ -6,12 +6,13 @@
 //! **Invariant:** trouble with an anchor is told in `/health` until it is over.
 
 use crate::config::{Config, SecretRef};
+use crate::witness::Witnesses;
 use anyhow::{Context, anyhow};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use conclave_engine::{Clock, webhook_signature as sign};
 use conclave_models::WebClient;
-use conclave_store::Anchor;
+use conclave_store::{Anchor, LedgerReader, Store};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
@@ -38,6 +39,9 @@ const SECRET_START: &str = "whsec_";
 pub struct Anchors {
     file: Option<PathBuf>,
     webhook: Option<Webhook>,
+    witnesses: Option<Witnesses>,
+    /// Says up to which checkpoint the webhook has taken them.
+    mark: PathBuf,
     state: Mutex<State>,
     wake: Notify,
     clock: Arc<dyn Clock>,
@@ -70,11 +74,64 @@ impl Anchors {
             }),
             None => None,
         };
-        if anchor.file.is_none() && webhook.is_none() {
+        let witnesses = Witnesses::new(&config.ledger.witnesses)?;
+        if anchor.file.is_none() && webhook.is_none() && witnesses.is_none() {
             return Ok(None);
         }
-        let (state, wake) = (Mutex::default(), Notify::new());
-        Ok(Some(Arc::new(Self { file: anchor.file.clone(), webhook, state, wake, clock })))
+        let (state, wake, mark) =
+            (Mutex::default(), Notify::new(), config.server.data.join("anchored"));
+        let file = anchor.file.clone();
+        Ok(Some(Arc::new(Self { file, webhook, witnesses, mark, state, wake, clock })))
+    }
+
+    /// Takes up what the webhook had not taken when the gateway stopped.
+    ///
+    /// # Errors
+    /// When the stored checkpoints cannot be read.
+    pub fn recall(&self, stored: &LedgerReader) -> anyhow::Result<()> {
+        let sent = std::fs::read_to_string(&self.mark).ok();
+        let Some(sent) = sent.and_then(|text| text.trim().parse::<u64>().ok()) else {
+            return Ok(());
+        };
+        stored.checkpoints(|size, note, _| {
+            if size > sent {
+                self.enqueue(size, note);
+            }
+            anyhow::Ok(())
+        })
+    }
+
+    fn enqueue(&self, size: u64, note: &str) {
+        if self.webhook.is_none() {
+            return;
+        }
+        let mut state = self.state();
+        if state.waiting.iter().any(|(waiting, _)| *waiting == size) {
+            return;
+        }
+        state.waiting.push_back((size, note.to_owned()));
+        if state.waiting.len() > WAITING_MAX {
+            state.waiting.pop_front();
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// Notes how far the webhook has come; a note that is lost only makes it hear something twice.
+    fn note_sent(&self, size: u64) {
+        let beside = self.mark.with_extension("new");
+        let written = std::fs::write(&beside, format!("{size}\n"))
+            .and_then(|()| std::fs::rename(&beside, &self.mark));
+        if let Err(error) = written {
+            tracing::warn!(%error, "it could not be noted how far the webhook has come");
+        }
+    }
+
+    /// Shows every new checkpoint to the witnesses, for ever.
+    pub async fn ask_witnesses(self: Arc<Self>, store: Arc<Store>) {
+        if let Some(witnesses) = &self.witnesses {
+            witnesses.run(store).await;
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -94,6 +151,7 @@ impl Anchors {
             match webhook.send(size, &note, self.clock.now_ms()).await {
                 Ok(()) => {
                     failures = 0;
+                    self.note_sent(size);
                     let mut state = self.state();
                     state.waiting.retain(|(waiting, _)| *waiting != size);
                     if state.webhook_trouble.take().is_some() {
@@ -128,20 +186,16 @@ impl Anchor for Anchors {
             }
             self.state().file_trouble = trouble;
         }
-        if self.webhook.is_some() {
-            let mut state = self.state();
-            state.waiting.push_back((size, note.to_owned()));
-            if state.waiting.len() > WAITING_MAX {
-                state.waiting.pop_front();
-            }
-            drop(state);
-            self.wake.notify_one();
+        self.enqueue(size, note);
+        if let Some(witnesses) = &self.witnesses {
+            witnesses.published(size, note);
         }
     }
 
     fn trouble(&self) -> Option<String> {
         let state = self.state();
-        state.file_trouble.clone().or_else(|| state.webhook_trouble.clone())
+        let own = state.file_trouble.clone().or_else(|| state.webhook_trouble.clone());
+        own.or_else(|| self.witnesses.as_ref().and_then(Witnesses::trouble))
     }
 }
 
@@ -241,6 +295,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut config = Config::default();
+        config.server.data = dir.path().to_owned();
         config.ledger.anchor.webhook =
             Some(format!("http://{}/hook", listener.local_addr().unwrap()));
         config.ledger.anchor.webhook_secret = Some(secret_in(dir.path()));
@@ -267,7 +322,40 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(anchors.trouble(), None);
+        assert_eq!(std::fs::read_to_string(dir.path().join("anchored")).unwrap(), "7\n");
         task.abort();
+    }
+
+    #[test]
+    fn what_the_webhook_had_not_taken_waits_again_after_a_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.server.data = dir.path().to_owned();
+        config.ledger.anchor.webhook = Some("http://127.0.0.1:1/".into());
+        config.ledger.anchor.webhook_secret = Some(secret_in(dir.path()));
+        let options = conclave_store::StoreOptions::new(
+            dir.path(),
+            Arc::new(SystemClock),
+            Arc::new(crate::system::SystemEntropy),
+        );
+        let store = Store::open(options).unwrap();
+        for _ in 0..3 {
+            let draft = conclave_ledger::Draft::new(conclave_ledger::Kind::AdminAction, 1);
+            store.ledger().append_soon(draft, conclave_ledger::Body::empty());
+            store.settle(Duration::from_secs(20)).unwrap();
+            store.publish().unwrap();
+        }
+        drop(store);
+        let stored = LedgerReader::open(dir.path()).unwrap();
+        let again = || Anchors::new(&config, Arc::new(SystemClock)).unwrap().unwrap();
+        let first = again();
+        first.recall(&stored).unwrap();
+        assert!(first.state().waiting.is_empty(), "it was never used before");
+        first.note_sent(1);
+        let second = again();
+        second.recall(&stored).unwrap();
+        let waiting: Vec<u64> = second.state().waiting.iter().map(|(size, _)| *size).collect();
+        assert_eq!(waiting, [2, 3]);
     }
 
     #[test]

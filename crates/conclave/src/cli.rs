@@ -259,6 +259,12 @@ pub enum LedgerCommand {
     ///
     /// With SQLite the gateway must not run meanwhile; with PostgreSQL replicas wait for it.
     Rebuild(DataArgs),
+    /// Go on with a database that came back older than it was, and give up what it lost.
+    ///
+    /// Only where the gateway says `restored_database` and cannot make it whole by itself. What is still
+    /// in the data directory is handed over again; the log gets an entry that names both sizes and roots.
+    /// No gateway may run on the directory. Exit 1: there is nothing to accept.
+    AcceptRestore(OpenArgs),
 }
 
 /// `conclave migrate`

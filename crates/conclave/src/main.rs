@@ -14,6 +14,7 @@ mod reload;
 mod system;
 mod telemetry;
 mod upstream;
+mod witness;
 
 use clap::Parser;
 use cli::{Cli, Command, LogFormat};

@@ -13,7 +13,7 @@ mod faults_suite;
 mod house;
 
 use conclave_testkit::{Behaviour, MockModel};
-use faults_suite::{Dice, Installation, OnSqlite, Received, check, load};
+use faults_suite::{Dice, Installation, OnSqlite, Received, check, check_and_tell, load};
 use house::{House, Reply, conclave, config_for};
 use std::process::Command;
 
@@ -66,6 +66,8 @@ macro_rules! places {
         $($($place),+),+, "spool.before_create", "spool.created", "drain.before_remove",
         "checkpoint.signed", "checkpoint.kept", "erase.forgotten", "erase.entered",
         "keys.prepared", "keys.replaced",
+        // In the store, where a test has the clock: `c13_a_purge_that_is_killed_is_finished_or_never_begun`.
+        "purge.chosen", "purge.entered",
     ];
     };
 }
@@ -203,8 +205,9 @@ async fn random_kills_under_load_lose_nothing_that_was_received() {
         assert_eq!(code, Some(0), "seed {seed}, kill {kill}: {report}");
     }
     assert!(received.len() as u64 > kills, "too few replies to mean anything");
-    println!("{kills} kills, {} replies received", received.len());
-    check(&home, &received, &format!("{kills} kills, seed {seed}")).await;
+    println!("figure: sqlite, kills: {kills}");
+    let what = format!("{kills} kills, seed {seed}");
+    check_and_tell(&home, &received, &what, &|line| println!("figure: sqlite, {line}")).await;
 }
 
 #[test]
@@ -244,6 +247,39 @@ async fn some_turns(home: &OnSqlite) {
     let house = home.start(None).pop().unwrap();
     let mut received = Received::default();
     assert_eq!(load(house, 4, 10, None, &mut received).await, None);
+}
+
+/// Puts a copy of the database as it is now elsewhere.
+fn back_up(home: &OnSqlite) -> std::path::PathBuf {
+    let backup = home.dir().join("backup.db");
+    let conn = rusqlite::Connection::open(home.data().join("ledger.db")).unwrap();
+    conn.execute("VACUUM INTO ?1", [backup.to_str().unwrap()]).unwrap();
+    backup
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f04_a_database_from_a_backup_is_made_whole_by_the_next_start() {
+    let home = OnSqlite::new(CONFIG);
+    let mut received = Received::default();
+    let house = home.start(None).pop().unwrap();
+    assert_eq!(load(house, 4, 5, None, &mut received).await, None);
+    let backup = back_up(&home);
+    let house = home.start(None).pop().unwrap();
+    assert_eq!(load(house, 4, 20, None, &mut received).await, None);
+    for part in ["ledger.db-wal", "ledger.db-shm"] {
+        let _ = std::fs::remove_file(home.data().join(part));
+    }
+    std::fs::copy(backup, home.data().join("ledger.db")).unwrap();
+    let (code, report) = home.verify();
+    assert_eq!(code, Some(1), "{report}");
+    assert!(report.to_string().contains("restored_database"), "{report}");
+    let house = home.start(None).pop().unwrap();
+    assert_eq!(house.get("/readyz").await.status, 200);
+    assert!(house.stop());
+    check(&home, &received, "a backup was put back").await;
+    let data = home.data();
+    let nothing = conclave(&["ledger", "accept-restore", "--data", data.to_str().unwrap()]);
+    assert_eq!(nothing.status.code(), Some(1), "{nothing:?}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
 use crate::error::StoreError;
 use crate::forget::Retention;
 use crate::publish::was_signed;
+use crate::replica::Identity;
 use conclave_failpoint as failpoint;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -52,6 +53,8 @@ impl LogDatabase for SqliteLog {
     fn append(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError> {
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         failpoint::reach("drain.locked");
+        supply.meet(&self.state, 0)?;
+        let first = self.state.range.size();
         let mut inserter = Inserter::new(&tx, self.state.clone(), &self.retention)?;
         let read = supply.hand_over(&mut |id, leaf, body| Ok(inserter.insert(id, leaf, body)?))?;
         failpoint::reach("drain.inserted");
@@ -59,6 +62,9 @@ impl LogDatabase for SqliteLog {
             supply.state_gap(hole)?;
         }
         let (state, inserted) = inserter.finish()?;
+        if inserted > 0 {
+            supply.review(first, &state)?;
+        }
         failpoint::reach("drain.before_commit");
         tx.commit()?;
         failpoint::reach("drain.committed");
@@ -72,6 +78,10 @@ impl LogDatabase for SqliteLog {
         at_most: u32,
     ) -> Result<Vec<(i64, Vec<u8>)>, DrainError> {
         Ok(open_deliveries(&self.conn, after, at_most)?)
+    }
+
+    fn taken(&self, identity: Identity) -> u64 {
+        self.state.taken.get(&identity).copied().unwrap_or(0)
     }
 }
 

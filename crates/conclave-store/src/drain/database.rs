@@ -3,8 +3,9 @@
 //! **Invariant:** a batch is one transaction: entries, bodies, tree, head, derived rows and the
 //! numbers taken become part of the log together or not at all.
 
-use crate::db::Hole;
+use crate::db::{Hole, LogState};
 use crate::error::StoreError;
+use crate::replica::Identity;
 use conclave_engine::AppendError;
 use conclave_ledger::EntryId;
 use thiserror::Error;
@@ -20,8 +21,14 @@ pub(crate) enum DrainError {
     Spool(#[from] std::io::Error),
     #[error(transparent)]
     Append(#[from] AppendError),
-    #[error("the database went back from {from} to {to} entries; restore the newer one")]
+    #[error("the database went back from {from} to {to} entries")]
     WentBack { from: u64, to: u64 },
+    /// Nothing may be appended until an operator has decided.
+    #[error("{0}")]
+    Restored(String),
+    /// Other replicas have to hand over something again first.
+    #[error("{0}")]
+    Waiting(String),
 }
 
 impl From<rusqlite::Error> for DrainError {
@@ -59,6 +66,50 @@ pub(crate) trait LogDatabase: Send {
         after: i64,
         at_most: u32,
     ) -> Result<Vec<(i64, Vec<u8>)>, DrainError>;
+
+    /// The largest number the log had of an identity when it was opened.
+    fn taken(&self, identity: Identity) -> u64;
+
+    /// Whether no other replica has entries in the log.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn is_alone(&mut self) -> Result<bool, DrainError> {
+        Ok(true)
+    }
+
+    /// Tells other replicas up to which size they must append nothing new; 0 takes it back.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn ask_to_wait(&mut self, _size: u64) -> Result<(), DrainError> {
+        Ok(())
+    }
+
+    /// The last acceptance of a restored database after number `above`.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn accepted(&mut self, _above: u64) -> Result<Option<Acceptance>, DrainError> {
+        Ok(None)
+    }
+
+    /// Tells other replicas that everything known beyond the log's size, up to `old_size`, is void.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn accept(&mut self, _old_size: u64) -> Result<u64, DrainError> {
+        Ok(0)
+    }
+}
+
+/// That an operator has accepted a restored database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Acceptance {
+    /// Counts them.
+    pub(crate) number: u64,
+    /// Up to which size something had been known.
+    pub(crate) old_size: u64,
 }
 
 /// What a batch came to.
@@ -77,6 +128,19 @@ pub(crate) type TakeEntry<'a> = dyn FnMut(EntryId, &[u8], &[u8]) -> Result<(), D
 
 /// The drainer's side of a batch.
 pub(crate) trait Supply {
+    /// Looks at the log as it is now that it is ours to append to; `awaited` is the size up to which other
+    /// replicas have asked to wait.
+    ///
+    /// # Errors
+    /// When nothing may be appended to it.
+    fn meet(&mut self, log: &LogState, awaited: u64) -> Result<(), DrainError>;
+
+    /// Looks at what the log would become, before that is committed; it was `first` entries long.
+    ///
+    /// # Errors
+    /// When that must not be.
+    fn review(&mut self, first: u64, log: &LogState) -> Result<(), DrainError>;
+
     /// Hands over the entries of the batch, in order; says how many.
     ///
     /// # Errors

@@ -7,19 +7,28 @@
 //! it become part of the log.
 
 mod database;
+mod journal;
 mod mark;
 mod reader;
+mod restore;
 
-pub(crate) use database::{DrainError, LogDatabase, LogSource, Supply, TakeEntry, Taken};
+pub use restore::AcceptedRestore;
+
+pub(crate) use database::{
+    Acceptance, DrainError, LogDatabase, LogSource, Supply, TakeEntry, Taken,
+};
+pub(crate) use journal::Journal;
 pub(crate) use mark::Mark;
 
-use crate::db::Hole;
+use crate::db::{Hole, LogState};
 use crate::options::Stamps;
 use crate::replica::Identity;
-use crate::spool::{Intake, Job, Position, Progress, SegmentName, SegmentState};
+use crate::snapshot::Snapshots;
+use crate::spool::{Intake, Job, Kept, Position, Progress, SegmentState};
 use conclave_engine::AppendError;
 use conclave_failpoint as failpoint;
 use conclave_ledger::{Draft, Gap, Kind, Leaf, Value};
+use journal::Run;
 use reader::{BatchLimit, SpoolReader};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,10 +40,20 @@ const BATCH_BYTES: usize = 16 << 20;
 const DELIVERY_PAGE: u32 = 500;
 /// The pauses after failures, the last one again and again.
 const PAUSES_MS: [u64; 5] = [50, 200, 1_000, 3_000, 10_000];
+/// How often it is looked whether other replicas have handed over what has to come first.
+const OTHERS: Duration = Duration::from_millis(50);
 
 /// What a drainer is made of.
 pub(crate) struct DrainerParts {
+    /// The data directory.
+    pub(crate) dir: PathBuf,
     pub(crate) source: Box<dyn LogSource>,
+    /// The log as others read it.
+    pub(crate) snapshots: Arc<dyn Snapshots>,
+    /// Segments the database has taken.
+    pub(crate) kept: Arc<Kept>,
+    /// An operator accepts a database that was put back.
+    pub(crate) accept_restore: bool,
     pub(crate) quarantine: PathBuf,
     /// Where to note how far the database has come, if that cannot be asked at every start.
     pub(crate) mark: Option<PathBuf>,
@@ -52,6 +71,12 @@ pub(crate) struct DrainerParts {
 pub(crate) struct Drainer {
     parts: DrainerParts,
     log: Option<Box<dyn LogDatabase>>,
+    /// Whether the database was compared with what was seen of it.
+    is_trusted: bool,
+    /// Where this replica's entries stand.
+    journal: Journal,
+    /// What is being handed over again, if others have to go first.
+    replay: Option<restore::Replay>,
     reader: SpoolReader,
     committed: Position,
     entries: u64,
@@ -64,7 +89,12 @@ pub(crate) struct Drainer {
 
 impl Drainer {
     /// Goes on from what is known of the database; `log` is absent if it cannot be reached now.
-    pub(crate) fn new(parts: DrainerParts, log: Option<Box<dyn LogDatabase>>, last: Mark) -> Self {
+    pub(crate) fn new(
+        parts: DrainerParts,
+        log: Option<Box<dyn LogDatabase>>,
+        last: Mark,
+        journal: Journal,
+    ) -> Self {
         let reader = SpoolReader::new(parts.quarantine.clone());
         Self {
             parts,
@@ -73,6 +103,9 @@ impl Drainer {
             entries: last.size,
             last,
             log,
+            is_trusted: false,
+            journal,
+            replay: None,
             failures: 0,
             recovered: false,
             settled_deliveries: -1,
@@ -86,6 +119,7 @@ impl Drainer {
         loop {
             let full = self.parts.entries_max as u64;
             let work = progress.wait_for_work(self.parts.linger, full);
+            self.is_trusted &= !work.look_again;
             match self.step(&work.segments) {
                 Ok(more) => {
                     self.note_success();
@@ -94,6 +128,10 @@ impl Drainer {
                     }
                 }
                 Err(_) if work.stopping => return,
+                Err(DrainError::Waiting(why)) => {
+                    progress.fail_store(why);
+                    progress.wait_after_failure(OTHERS);
+                }
                 Err(error) => self.note_failure(&error),
             }
         }
@@ -101,6 +139,7 @@ impl Drainer {
 
     /// One batch; says whether there may be more.
     fn step(&mut self, segments: &[SegmentState]) -> Result<bool, DrainError> {
+        self.ensure_open(segments)?;
         if self.recovered {
             return self.drain(segments);
         }
@@ -109,7 +148,7 @@ impl Drainer {
         if self.drain(&segments[..left_behind])? {
             return Ok(true);
         }
-        self.finish_deliveries()?;
+        self.finish_deliveries(segments)?;
         self.recovered = true;
         self.parts.progress.set_recovered();
         Ok(true)
@@ -122,27 +161,33 @@ impl Drainer {
         if outcome.is_err() {
             // A commit that failed may still have happened: only the database knows.
             self.log = None;
+            self.is_trusted = false;
             self.reader.rewind(self.committed);
         }
         let Taken { read, inserted, size } = outcome?;
         self.entries = size;
         self.last.size = size;
+        note(self.journal.confirm());
+        self.parts.progress.set_log_size(size);
         self.committed = self.reader.position();
         self.put_away()?;
         self.parts.progress.drain(self.committed, inserted);
         Ok(read >= limit.entries || self.is_behind(segments))
     }
 
-    /// Removes the segments that nobody needs any more, after noting what was in them.
+    /// Puts away the segments that are drained, after noting what was in them.
     fn put_away(&self) -> Result<(), DrainError> {
         let finished = self.parts.progress.finished(self.committed);
+        if !finished.is_empty() {
+            note(self.journal.sync());
+        }
         if let (Some(path), false) = (&self.parts.mark, finished.is_empty()) {
             self.last.write(path)?;
         }
         if !finished.is_empty() {
             failpoint::reach("drain.before_remove");
         }
-        finished.iter().for_each(remove_segment);
+        finished.iter().for_each(|segment| self.parts.kept.keep(segment));
         Ok(())
     }
 
@@ -158,37 +203,45 @@ impl Drainer {
         segments: &[SegmentState],
         limit: BatchLimit,
     ) -> Result<Taken, DrainError> {
-        self.ensure_open()?;
+        self.ensure_open(segments)?;
         let Some(log) = &mut self.log else {
             return Ok(Taken { read: 0, inserted: 0, size: self.entries });
         };
         failpoint::reach("drain.before_begin");
         let (parts, reader, last) = (&self.parts, &mut self.reader, self.last);
-        let mut feed = SpoolFeed { parts, reader, segments, limit, last };
+        let (journal, seen) = (&mut self.journal, self.entries);
+        let mut feed = SpoolFeed { parts, reader, segments, limit, last, journal, seen, taken: 0 };
         let taken = log.append(&mut feed)?;
         self.last = feed.last;
         Ok(taken)
     }
 
-    /// Opens the database again after a failure.
-    fn ensure_open(&mut self) -> Result<(), DrainError> {
-        if self.log.is_some() {
+    /// Opens the database again after a failure, and sees to it that it is the one it was.
+    fn ensure_open(&mut self, segments: &[SegmentState]) -> Result<(), DrainError> {
+        if self.log.is_some() && self.is_trusted {
             return Ok(());
         }
-        let log = self.parts.source.open()?;
-        let to = log.size();
-        if to < self.entries {
-            return Err(DrainError::WentBack { from: self.entries, to });
+        let mut log = match self.log.take() {
+            Some(log) => log,
+            None => {
+                self.replay = None;
+                self.parts.source.open()?
+            }
+        };
+        let looked = self.look_back(&mut *log, segments);
+        self.is_trusted = looked.is_ok();
+        self.entries = log.size();
+        if matches!(looked, Ok(()) | Err(DrainError::Waiting(_))) {
+            self.log = Some(log);
         }
-        self.log = Some(log);
-        Ok(())
+        looked
     }
 
     /// Decisions of an earlier run whose delivery nobody recorded: whether the reply left is
     /// unknown.
-    fn finish_deliveries(&mut self) -> Result<(), DrainError> {
+    fn finish_deliveries(&mut self, segments: &[SegmentState]) -> Result<(), DrainError> {
         loop {
-            self.ensure_open()?;
+            self.ensure_open(segments)?;
             let Some(log) = &mut self.log else { return Ok(()) };
             let open = log.open_deliveries(self.settled_deliveries, DELIVERY_PAGE)?;
             let Some((last, _)) = open.last() else { return Ok(()) };
@@ -227,9 +280,38 @@ struct SpoolFeed<'a> {
     segments: &'a [SegmentState],
     limit: BatchLimit,
     last: Mark,
+    journal: &'a mut Journal,
+    /// How many entries the log had when it was last seen.
+    seen: u64,
+    /// The largest number the database has of this replica.
+    taken: u64,
 }
 
 impl Supply for SpoolFeed<'_> {
+    fn meet(&mut self, log: &LogState, awaited: u64) -> Result<(), DrainError> {
+        let size = log.range.size();
+        self.taken = log.taken.get(&self.parts.identity).copied().unwrap_or(0);
+        if size < self.seen {
+            return Err(DrainError::WentBack { from: self.seen, to: size });
+        }
+        if size < awaited {
+            return Err(DrainError::Waiting(format!(
+                "restored_database: it has {size} of {awaited} entries; another replica hands over \
+                 the rest again"
+            )));
+        }
+        Ok(())
+    }
+
+    fn review(&mut self, first: u64, log: &LogState) -> Result<(), DrainError> {
+        let n_last = log.taken.get(&self.parts.identity).copied().unwrap_or(0);
+        if n_last > self.taken {
+            let (end, root) = (log.range.size(), log.range.root());
+            note(self.journal.begin(Run { first, end, n_first: self.taken + 1, n_last, root }));
+        }
+        Ok(())
+    }
+
     fn hand_over(&mut self, take: &mut TakeEntry<'_>) -> Result<usize, DrainError> {
         let (last, own) = (&mut self.last, self.parts.identity);
         self.reader.read(self.segments, self.limit, |frame| {
@@ -291,10 +373,10 @@ impl DrainerParts {
     }
 }
 
-/// A segment that cannot be removed is drained again at the next start, to no effect.
-fn remove_segment(name: &SegmentName) {
-    if let Err(error) = std::fs::remove_file(&name.path) {
-        tracing::warn!(segment = %name.path.display(), %error, "cannot remove a drained segment");
+/// Where entries stand is worth knowing, and not worth stopping for: a full disk gets room by draining.
+fn note(written: std::io::Result<()>) {
+    if let Err(error) = written {
+        tracing::warn!(%error, "it could not be noted where entries stand in the log");
     }
 }
 

@@ -1,6 +1,6 @@
 //! A data directory from before people had keys goes on working.
 
-use crate::db::SqliteLog;
+use crate::db::{LogState, SqliteLog};
 use crate::drain::{DrainError, LogDatabase, Supply, TakeEntry};
 use crate::keys::Pepper;
 use crate::options::StoreOptions;
@@ -42,6 +42,14 @@ fn audit() -> AuditId {
 struct One(EntryId, Vec<u8>, Vec<u8>);
 
 impl Supply for One {
+    fn meet(&mut self, _log: &LogState, _awaited: u64) -> Result<(), DrainError> {
+        Ok(())
+    }
+
+    fn review(&mut self, _first: u64, _log: &LogState) -> Result<(), DrainError> {
+        Ok(())
+    }
+
     fn hand_over(&mut self, take: &mut TakeEntry<'_>) -> Result<usize, DrainError> {
         take(self.0, &self.1, &self.2).map(|()| 1)
     }

@@ -7,6 +7,7 @@ use super::{Due, Forgetter, LetGo};
 use crate::error::StoreError;
 use crate::vault::KeyId;
 use conclave_core::{TenantId, UserId};
+use conclave_failpoint as failpoint;
 use conclave_ledger::{Draft, Kind, Purge, tenant_number};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{PoisonError, RwLock};
@@ -118,7 +119,9 @@ impl Forgetter {
             let Some(Due { from_ms, until_ms, count }) = due else { break };
             let purge = Purge { from_ms, until_ms, count, held: held.clone() };
             let stamped = self.stamps.draft(Kind::RetentionPurge);
+            failpoint::reach("purge.chosen");
             self.append(Draft { tenant, public: purge.to_public(), ..stamped })?;
+            failpoint::reach("purge.entered");
             purged += count;
         }
         self.drop_idle(tenant, until_ms)?;

@@ -233,7 +233,14 @@ impl CheckpointCheck {
     pub(crate) fn finish(mut self, entries: u64, last: u64) -> Option<(u64, String)> {
         let left = self.next.take().filter(|next| next.beside || next.size <= last);
         if let Some(next) = left {
-            let problem = format!("the log has {entries}, its end was cut off");
+            let problem = if next.beside {
+                format!(
+                    "restored_database: the log has {entries}, its end was cut off or it was put back \
+                     from an older copy"
+                )
+            } else {
+                format!("the log has {entries}, its end was cut off")
+            };
             self.sound_until = entries;
             self.note(next.size, &problem);
         }

@@ -151,7 +151,7 @@ impl PgArchive {
         let patience = self.patience;
         let waited = tokio::task::spawn_blocking(move || {
             let pushed = intake.hurry();
-            progress.wait_drained(pushed, patience)
+            progress.wait_readable(pushed, patience)
         });
         waited.await.map_err(|error| broken(&error))?.map_err(ArchiveError)
     }

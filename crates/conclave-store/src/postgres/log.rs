@@ -11,10 +11,10 @@ use super::lease::Lease;
 use super::link::{Conn, Connector, LinkError};
 use super::vault::WaitingKeys;
 use super::words::forget_words;
-use super::{schema, shared, usage};
+use super::{restore, schema, shared, usage};
 use crate::backing::make_signing_key;
 use crate::db::LogState;
-use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
+use crate::drain::{Acceptance, DrainError, LogDatabase, LogSource, Supply, Taken};
 use crate::error::StoreError;
 use crate::forget::Retention;
 use crate::keys::Pepper;
@@ -23,6 +23,7 @@ use crate::publish::KeyFile;
 use crate::replica::Identity;
 use conclave_engine::Entropy;
 use conclave_ledger::CompactRange;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,8 @@ pub(crate) struct PgLog {
     conn: Conn,
     lease: Lease,
     size: u64,
+    /// The largest numbers of this replica when the log was opened.
+    taken: BTreeMap<Identity, u64>,
     waiting: WaitingKeys,
     retention: Arc<Retention>,
 }
@@ -86,12 +89,8 @@ fn load_taken(conn: &Conn, replica: [u8; 8]) -> Result<Vec<(Identity, u64)>, Lin
     taken.collect()
 }
 
-impl LogDatabase for PgLog {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn append(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError> {
+impl PgLog {
+    fn append_batch(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError> {
         // What was sealed with a key that waits must not be in the database before the key is.
         self.waiting.hand_over(&self.conn)?;
         self.conn.begin()?;
@@ -103,6 +102,7 @@ impl LogDatabase for PgLog {
         let mut batch = Batch::new(state);
         let conn = &self.conn;
         batch.state.taken.extend(load_taken(conn, self.lease.replica())?);
+        supply.meet(&batch.state, restore::awaited(conn)?)?;
         let read = supply.hand_over(&mut |id, leaf, body| {
             let identity = Identity { replica: id.replica, epoch: id.epoch };
             if !batch.knows(identity) {
@@ -119,13 +119,30 @@ impl LogDatabase for PgLog {
         if batch.len() == 0 {
             self.conn.run("ROLLBACK")?;
         } else {
+            supply.review(batch.first, &batch.state)?;
             self.waiting.go_along(&self.conn)?;
             write(&self.conn, &batch, &self.retention)?;
             self.conn.commit()?;
             self.waiting.note_away(false);
         }
         self.size = size;
+        self.taken.clone_from(&batch.state.taken);
         Ok(Taken { read, inserted: batch.len() as u64, size })
+    }
+}
+
+impl LogDatabase for PgLog {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn append(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError> {
+        let taken = self.append_batch(supply);
+        if matches!(taken, Err(DrainError::Waiting(_))) {
+            // Only this leaves a connection that is used again.
+            self.conn.run("ROLLBACK")?;
+        }
+        taken
     }
 
     fn open_deliveries(
@@ -152,6 +169,26 @@ impl LogDatabase for PgLog {
         });
         open.collect::<Result<_, tokio_postgres::Error>>()
             .map_err(|error| DrainError::from(LinkError::from(error)))
+    }
+
+    fn taken(&self, identity: Identity) -> u64 {
+        self.taken.get(&identity).copied().unwrap_or(0)
+    }
+
+    fn is_alone(&mut self) -> Result<bool, DrainError> {
+        Ok(restore::is_alone(&self.conn, self.lease.replica())?)
+    }
+
+    fn ask_to_wait(&mut self, size: u64) -> Result<(), DrainError> {
+        Ok(restore::ask_to_wait(&self.conn, self.lease.replica(), size)?)
+    }
+
+    fn accepted(&mut self, above: u64) -> Result<Option<Acceptance>, DrainError> {
+        Ok(restore::accepted(&self.conn, above)?)
+    }
+
+    fn accept(&mut self, old_size: u64) -> Result<u64, DrainError> {
+        Ok(restore::accept(&self.conn, self.size, old_size)?)
     }
 }
 
@@ -380,7 +417,8 @@ impl PgSource {
         state.taken = load_taken(&conn, replica).map_err(named)?.into_iter().collect();
         let size = state.range.size();
         let (waiting, retention) = (self.waiting.clone(), Arc::clone(&self.retention));
-        let log = PgLog { conn, lease: self.lease, size, waiting, retention };
+        let (lease, taken) = (self.lease, state.taken.clone());
+        let log = PgLog { conn, lease, size, taken, waiting, retention };
         Ok((log, state, begins))
     }
 

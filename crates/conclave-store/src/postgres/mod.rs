@@ -15,6 +15,7 @@ mod link;
 mod log;
 mod purse;
 mod records;
+mod restore;
 mod schema;
 mod session;
 mod shared;

@@ -4,7 +4,8 @@
 //! and in the log, and signing goes on when the trouble is over.
 
 use super::checkpoints::Published;
-use super::publisher::Publisher;
+use super::cosigned::Cosigned;
+use super::publisher::{PublishError, Publisher};
 use crate::snapshot::Snapshots;
 use crate::spool::Progress;
 use conclave_engine::Clock;
@@ -38,6 +39,8 @@ pub(crate) struct Desk {
     publisher: Mutex<Publisher>,
     anchor: Option<Arc<dyn Anchor>>,
     progress: Arc<Progress>,
+    /// What witnesses have said.
+    pub(crate) cosigned: Cosigned,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -52,7 +55,8 @@ impl Desk {
     pub(crate) fn new(parts: DeskParts) -> Self {
         let DeskParts { dir, snapshots, clock, anchor, progress } = parts;
         let publisher = Mutex::new(Publisher::new(&dir, snapshots, clock));
-        Self { publisher, anchor, progress, state: Mutex::default(), wake: Condvar::new() }
+        let (cosigned, state) = (Cosigned::open(&dir), Mutex::default());
+        Self { publisher, anchor, progress, cosigned, state, wake: Condvar::new() }
     }
 
     /// What keeps it from signing, or its anchor from taking notes.
@@ -64,10 +68,20 @@ impl Desk {
     /// Publishes now, unless the stored log was found damaged; says whether it had grown.
     pub(crate) fn publish(&self) -> Result<Option<Published>, String> {
         let mut publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.progress.log_size();
         let outcome = match self.progress.damage() {
             Some(damage) => Err(format!("{damage}; nothing is signed until it is whole again")),
-            None => publisher.publish().map_err(|error| error.to_string()),
+            None => publisher.publish().map_err(|error| {
+                // A database that lost entries is noticed here also while there is nothing to drain.
+                if matches!(error, PublishError::Refused(_)) {
+                    self.progress.look_again();
+                }
+                error.to_string()
+            }),
         };
+        if publisher.size().is_some_and(|size| size < before) {
+            self.progress.look_again();
+        }
         match &outcome {
             Ok(published) => {
                 if self.state().trouble.take().is_some() {

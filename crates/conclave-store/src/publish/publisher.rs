@@ -22,7 +22,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// The last note, beside the database, so that a database that was put back is noticed.
-pub(super) const LAST_FILE: &str = "checkpoint";
+pub(crate) const LAST_FILE: &str = "checkpoint";
 
 /// Why nothing was signed.
 #[derive(Debug, Error)]
@@ -89,10 +89,21 @@ impl Publisher {
                 failpoint::reach("checkpoint.signed");
                 let kept = self.snapshots.keep(&new)?;
                 failpoint::reach("checkpoint.kept");
+                // One that another replica signed is remembered too: a database that is put back must not
+                // get past whoever has only read it.
+                if is_known {
+                    let written = durable::replace(&path, kept.note.as_bytes());
+                    written.map_err(StoreError::file("write", &path))?;
+                }
                 self.range = Some(range);
                 Ok(Some(kept))
             }
         }
+    }
+
+    /// How many entries were there at the last look that found nothing wrong.
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.range.as_ref().map(CompactRange::size)
     }
 
     fn look(
@@ -129,14 +140,7 @@ impl Publisher {
     /// What was signed last, by the file or the database, whichever is further; the log must still
     /// begin with it.
     fn recall(&self, log: &mut dyn Snapshot) -> Result<CompactRange, PublishError> {
-        let path = self.dir.join(LAST_FILE);
-        let file = match std::fs::read_to_string(&path) {
-            Ok(note) => Some(read_note(&note).ok_or_else(|| {
-                StoreError::damaged(&path, "it should hold a signed checkpoint; restore it")
-            })?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(StoreError::file("read", &path)(error).into()),
-        };
+        let file = last_note(&self.dir)?;
         let stored = log.latest()?.and_then(|stored| read_note(&stored.note));
         let last = [file, stored].into_iter().flatten().max_by_key(|checkpoint| checkpoint.size);
         let Some(last) = last else { return Ok(CompactRange::new()) };
@@ -149,6 +153,22 @@ impl Publisher {
         }
         let range = range_of(&mut Tiles(log), last.size)?;
         if range.root() == last.root { Ok(range) } else { Err(changed(last.size)) }
+    }
+}
+
+/// The last checkpoint that this directory knows of.
+///
+/// # Errors
+/// When the file cannot be read or does not hold one.
+pub(crate) fn last_note(dir: &Path) -> Result<Option<Checkpoint>, StoreError> {
+    let path = dir.join(LAST_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(note) => {
+            let damaged = "it should hold a signed checkpoint; restore it";
+            read_note(&note).map(Some).ok_or_else(|| StoreError::damaged(&path, damaged))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::file("read", &path)(error)),
     }
 }
 

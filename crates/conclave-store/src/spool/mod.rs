@@ -13,6 +13,7 @@ mod disk;
 mod fallback;
 mod frame;
 mod intake;
+mod kept;
 mod pressure;
 mod progress;
 mod recover;
@@ -21,13 +22,15 @@ mod segment;
 mod writer;
 
 pub use disk::{Disk, FileDisk, SegmentSink};
+pub use kept::KeptLimits;
 pub use progress::SpoolStats;
 
 pub(crate) use fallback::{Fallback, spool_dirs};
 pub(crate) use frame::{Frame, Seed};
 pub(crate) use intake::{Intake, Job, Sealing};
+pub(crate) use kept::Kept;
 pub(crate) use progress::{Position, Progress, SegmentState};
 pub(crate) use recover::{Recovered, recover};
 pub(crate) use scan::{Found, Scanner};
-pub(crate) use segment::{ListedSegment, SegmentName, list_all, list_segments};
+pub(crate) use segment::{ListedSegment, list_all, list_segments};
 pub(crate) use writer::{LivingKeys, Writer, WriterParts};

@@ -5,8 +5,8 @@
 //! may be there again. One seed is one history, and always the same one.
 
 use super::*;
-use crate::spool::recover;
 use crate::spool::scan::{Found, Scanner};
+use crate::spool::{Kept, KeptLimits, recover};
 use conclave_ledger::{Body, SealingKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -179,6 +179,7 @@ fn writer(sim: &Arc<Mutex<Sim>>, dirs: &[PathBuf]) -> Option<Writer> {
         clock: Arc::new(Still),
         intake: Arc::new(Intake::new(64 << 20)),
         progress: Arc::new(Progress::new(Vec::new(), u64::MAX)),
+        kept: Arc::new(Kept::new(dirs, KeptLimits::default(), Arc::new(Still))),
         stamps: Arc::new(Stamps::default()),
         keys: Arc::new(NobodyErased),
         identity: IDENTITY,

@@ -55,6 +55,10 @@ pub(super) struct Counts {
     pub(super) lost_entries: u64,
     /// Entries written while the clock stood behind the entry before.
     pub(super) clock_behind: u64,
+    /// Questions to witnesses that brought no cosignature.
+    pub(super) witness_failures: u64,
+    /// How many entries the last cosigned checkpoint covers.
+    pub(super) witnessed_size: u64,
     /// Whether numbers are missing that no entry states yet.
     pub(super) gap_open: bool,
     /// Whether the second directory is written to.
@@ -69,6 +73,7 @@ pub(super) struct Pressure {
     pub(super) oldest: Duration,
     pub(super) counts: Counts,
     pub(super) damage: Option<String>,
+    pub(super) restored: Option<String>,
     pub(super) write_error: Option<String>,
     pub(super) room_error: Option<String>,
     pub(super) store_error: Option<String>,
@@ -84,6 +89,8 @@ impl Pressure {
             failed_segments: self.counts.failed_segments,
             lost_entries: self.counts.lost_entries,
             clock_behind: self.counts.clock_behind,
+            witness_failures: self.counts.witness_failures,
+            witnessed_size: self.counts.witnessed_size,
             alerts: self.alerts(),
         }
     }
@@ -93,6 +100,9 @@ impl Pressure {
         let mut tell = |code, message: String| alerts.push(LedgerAlert { code, message });
         if let Some(damage) = &self.damage {
             tell("log_damaged", damage.clone());
+        }
+        if let Some(what) = &self.restored {
+            tell("restored_database", what.clone());
         }
         if let Some(error) = &self.write_error {
             tell("spool_failed", error.clone());
@@ -189,6 +199,7 @@ mod tests {
     fn every_trouble_has_its_code() {
         let pressure = Pressure {
             damage: Some("entry 7".into()),
+            restored: Some("d".into()),
             write_error: Some("a".into()),
             room_error: Some("b".into()),
             store_error: Some("c".into()),
@@ -198,6 +209,7 @@ mod tests {
         let codes: Vec<_> = pressure.alerts().into_iter().map(|alert| alert.code).collect();
         let all = [
             "log_damaged",
+            "restored_database",
             "spool_failed",
             "spool_no_room",
             "entries_lost",

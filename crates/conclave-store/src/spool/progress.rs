@@ -5,6 +5,7 @@
 
 use super::pressure::{Ages, Counts, Pressure};
 use super::segment::SegmentName;
+use crate::drain::AcceptedRestore;
 use conclave_engine::LedgerState;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -59,6 +60,14 @@ struct State {
     ages: Ages,
     counts: Counts,
     damage: Option<String>,
+    /// What is known of a database that was put back from an older copy.
+    restored: Option<String>,
+    /// Somebody has seen that the database is not what it was.
+    look_again: bool,
+    /// How many entries the log has, as far as the drainer knows.
+    log_size: u64,
+    accepted: Option<AcceptedRestore>,
+    must_forget: bool,
 }
 
 /// Shared by the writer, the drainer and everybody who waits for them.
@@ -74,6 +83,8 @@ pub(crate) struct Progress {
 pub(crate) struct Work {
     pub(crate) segments: Vec<SegmentState>,
     pub(crate) stopping: bool,
+    /// Somebody has seen that the database is not what it was.
+    pub(crate) look_again: bool,
 }
 
 impl Progress {
@@ -178,6 +189,79 @@ impl Progress {
         self.lock().damage.clone()
     }
 
+    /// What is known of a database that was put back from an older copy; `None` when all is well.
+    /// Says whether all was well before.
+    pub(crate) fn set_restored(&self, restored: Option<String>) -> bool {
+        let mut state = self.lock();
+        let was_well = state.restored.is_none();
+        // Keys and words that had been deleted came back with it.
+        state.must_forget |= restored.is_none() && state.restored.is_some();
+        state.restored = restored;
+        drop(state);
+        self.moved.notify_all();
+        was_well
+    }
+
+    /// Whether the database came back from an older copy, and who was erased is not forgotten again yet.
+    pub(crate) fn must_forget(&self) -> bool {
+        self.lock().must_forget
+    }
+
+    /// Who was erased is forgotten again.
+    pub(crate) fn set_forgotten(&self) {
+        self.lock().must_forget = false;
+        self.moved.notify_all();
+    }
+
+    /// Waits as [`Self::wait_drained`] does, and until nothing can be read that was to be forgotten.
+    ///
+    /// # Errors
+    /// When that takes longer than `patience`, or the store is shut down.
+    pub(crate) fn wait_readable(&self, pushed: u64, patience: Duration) -> Result<(), String> {
+        self.wait_drained(pushed, patience)?;
+        let until = |state: &mut State| state.must_forget && !state.drainer_done;
+        let waited = self.moved.wait_timeout_while(self.lock(), patience, until);
+        if waited.unwrap_or_else(PoisonError::into_inner).0.must_forget {
+            return Err("the database was put back, and who was erased is forgotten first".into());
+        }
+        Ok(())
+    }
+
+    /// A restored database was accepted.
+    pub(crate) fn set_accepted(&self, accepted: AcceptedRestore) {
+        self.lock().accepted = Some(accepted);
+    }
+
+    /// What was accepted of a restored database since the start.
+    pub(crate) fn accepted(&self) -> Option<AcceptedRestore> {
+        self.lock().accepted
+    }
+
+    /// A witness has cosigned the checkpoint over so many entries, or has not cosigned.
+    pub(crate) fn note_witness(&self, size: Option<u64>) {
+        let mut state = self.lock();
+        match size {
+            Some(size) => state.counts.witnessed_size = state.counts.witnessed_size.max(size),
+            None => state.counts.witness_failures += 1,
+        }
+    }
+
+    /// How many entries the log has, as far as the drainer knows.
+    pub(crate) fn log_size(&self) -> u64 {
+        self.lock().log_size
+    }
+
+    /// The drainer knows that the log has so many entries.
+    pub(crate) fn set_log_size(&self, size: u64) {
+        self.lock().log_size = size;
+    }
+
+    /// Lets the drainer compare the database with what it remembers, also if there is nothing to drain.
+    pub(crate) fn look_again(&self) {
+        self.lock().look_again = true;
+        self.moved.notify_all();
+    }
+
     /// How the spool is doing, for people and monitoring.
     pub(crate) fn ledger_state(&self) -> LedgerState {
         let state = self.lock();
@@ -187,6 +271,7 @@ impl Progress {
             oldest: state.ages.oldest(Instant::now()),
             counts: state.counts,
             damage: state.damage.clone(),
+            restored: state.restored.clone(),
             write_error: state.write_error.clone(),
             room_error: state.room_error.clone(),
             store_error: state.store_error.clone(),
@@ -242,10 +327,10 @@ impl Progress {
     }
 
     /// The segments that nobody needs any more once the drainer has committed up to here.
-    pub(crate) fn finished(&self, to: Position) -> Vec<SegmentName> {
+    pub(crate) fn finished(&self, to: Position) -> Vec<SegmentState> {
         let state = self.lock();
         let drained = state.segments.iter().take_while(|segment| is_drained(segment, to));
-        drained.map(|segment| segment.name.clone()).collect()
+        drained.cloned().collect()
     }
 
     /// The drainer has committed up to here.
@@ -279,9 +364,11 @@ impl Progress {
             let end = if pending { Some(*due.get_or_insert(now + linger)) } else { None };
             let hurry = state.waiters > 0 || state.undrained >= full || !state.recovered;
             let is_due = end.is_some_and(|end| end <= now);
-            if state.writer_done || !state.recovered || (pending && (hurry || is_due)) {
+            let now_or_never = state.writer_done || !state.recovered || state.look_again;
+            if now_or_never || (pending && (hurry || is_due)) {
                 let segments = state.segments.iter().cloned().collect();
-                return Work { segments, stopping: state.writer_done };
+                let look_again = std::mem::take(&mut state.look_again);
+                return Work { segments, stopping: state.writer_done, look_again };
             }
             state.drainer_rests = !pending;
             state = self.rest(state, end.map(|end| end - now));
@@ -313,7 +400,7 @@ impl Progress {
         self.moved.notify_all();
         let mut target = None;
         let outcome = loop {
-            if state.settled >= pushed && state.recovered {
+            if state.settled >= pushed && state.recovered && state.restored.is_none() {
                 // Fixed once, so that a reader cannot be kept waiting by entries that came later.
                 let target = *target.get_or_insert(state.durable);
                 if state.drained >= target || state.is_empty_up_to(target) {

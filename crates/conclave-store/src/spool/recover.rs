@@ -112,6 +112,12 @@ fn survey(segment: &ListedSegment, identity: Identity) -> std::io::Result<Survey
     }
 }
 
+/// The largest number of an identity in a segment that is kept.
+pub(super) fn last_number(name: &SegmentName, identity: Identity) -> std::io::Result<u64> {
+    let segment = ListedSegment { name: name.clone(), bytes_max: None };
+    Ok(survey(&segment, identity)?.last_n)
+}
+
 /// Cuts a segment behind its last frame. One without any frame is removed, but kept in quarantine
 /// if something was written there.
 fn cut(name: &SegmentName, quarantine: &Path, survey: &Survey) -> std::io::Result<()> {

@@ -6,6 +6,7 @@
 use super::disk::{Disk, SegmentSink, uninterrupted, write_all};
 use super::frame::{OVERHEAD_BYTES, Seed, write_frame};
 use super::intake::{Ack, Intake, Job, Sealing, Settled};
+use super::kept::Kept;
 use super::progress::{Position, Progress};
 use super::segment::SegmentName;
 use crate::options::Stamps;
@@ -30,6 +31,8 @@ const AVOID: Duration = Duration::from_secs(60);
 
 /// What a writer is made of.
 pub(crate) struct WriterParts {
+    /// What may go when the disk is full.
+    pub(crate) kept: Arc<Kept>,
     /// Where segments are made: the spool's own directory, then the one for bad days.
     pub(crate) dirs: Vec<PathBuf>,
     pub(crate) disk: Arc<dyn Disk>,
@@ -376,6 +379,10 @@ impl Writer {
                     failure = error;
                 }
             }
+        }
+        // What the database has taken is kept only as long as nobody needs the room.
+        if failure.kind() == io::ErrorKind::StorageFull && self.parts.kept.give_way() {
+            return self.create();
         }
         Err(failure)
     }

@@ -78,7 +78,7 @@ async fn words_are_sealed_and_read_again_after_a_start(place: &Place) {
     assert_eq!(number(place, clear), 0, "nothing stands there in clear");
 }
 
-async fn an_erased_person_is_gone_and_the_log_explains_it(place: &Place) {
+pub async fn an_erased_person_is_gone_and_the_log_explains_it(place: &Place) {
     let store = place.open();
     let ana = speak(&store, "ana", 1).await;
     speak(&store, "ana", 2).await;
@@ -106,7 +106,7 @@ async fn an_erased_person_is_gone_and_the_log_explains_it(place: &Place) {
     assert!(!place.check().ok);
 }
 
-async fn what_is_due_is_purged_once(place: &Place) {
+pub async fn what_is_due_is_purged_once(place: &Place) {
     let clock = std::sync::Arc::new(HandClock(1_800_000_000_000.into()));
     let mut options = place.options(0);
     options.clock = clock.clone();

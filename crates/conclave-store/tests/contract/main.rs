@@ -23,9 +23,11 @@ macro_rules! promises {
 
 mod faults;
 mod forgetting;
+mod grants;
 mod money;
 mod place;
 mod promises;
 mod records;
+mod restore;
 mod rotation;
 mod upkeep;

@@ -142,7 +142,9 @@ async fn counters_equal_what_was_granted_and_settled_after_many_operations(place
     assert!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap().is_empty());
 }
 
-async fn a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found(place: &Place) {
+pub async fn a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found(
+    place: &Place,
+) {
     let store = place.open();
     let accounts = store.accounts();
     let late =

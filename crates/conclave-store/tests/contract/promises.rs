@@ -27,7 +27,7 @@ promises!(
     a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened,
 );
 
-async fn what_is_appended_is_read_and_verified(place: &Place) {
+pub async fn what_is_appended_is_read_and_verified(place: &Place) {
     let store = place.open();
     assert!(store.is_new());
     for n in 1..=30 {
@@ -159,7 +159,7 @@ fn new_key(label: &str) -> NewKey {
     }
 }
 
-async fn a_key_made_elsewhere_opens_and_is_entered_once(place: &Place) {
+pub async fn a_key_made_elsewhere_opens_and_is_entered_once(place: &Place) {
     let store = place.open();
     let (book, entropy) = place.book();
     let (record, text) = book.issue(new_key("first"), NOW, &entropy).unwrap();
@@ -184,7 +184,7 @@ async fn a_key_made_elsewhere_opens_and_is_entered_once(place: &Place) {
     assert_eq!(changes, ["created", "revoked"]);
 }
 
-async fn the_first_key_and_the_first_person_are_made_once(place: &Place) {
+pub async fn the_first_key_and_the_first_person_are_made_once(place: &Place) {
     let store = Arc::new(place.open());
     let racers = (0..4).map(|racer| {
         let store = Arc::clone(&store);
@@ -232,7 +232,7 @@ async fn entries_of_any_size_come_back_whole(place: &Place) {
     place.sound();
 }
 
-async fn a_receipt_proves_its_decision(place: &Place) {
+pub async fn a_receipt_proves_its_decision(place: &Place) {
     let store = place.open();
     for n in 1..=150 {
         turn(&store, n).await;
@@ -316,7 +316,7 @@ async fn a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened(plac
         Some(_) => change(
             place,
             "DROP VIEW tenant_ai_policies, elder_review_queue; \
-             DROP TABLE record, purse_account, purse_hold; \
+             DROP TABLE record, purse_account, purse_hold, restore_wait, restore_accepted; \
              DROP TABLE ai_usage_events, idle_key, root_handover, root_holder; \
              ALTER TABLE replica_lease DROP COLUMN idle_seen; \
              ALTER TABLE vault DROP COLUMN generation; \

@@ -136,7 +136,7 @@ async fn a_change_and_its_entry_become_durable_together(place: &Place) {
     assert_eq!(ids.len(), 3);
 }
 
-async fn changes_made_together_are_made_all_or_none(place: &Place) {
+pub async fn changes_made_together_are_made_all_or_none(place: &Place) {
     let store = place.open();
     let records = store.records();
     records.put(vec![change(record(key("acme", "there"), 0))]).await.unwrap();
@@ -149,7 +149,7 @@ async fn changes_made_together_are_made_all_or_none(place: &Place) {
     }
 }
 
-async fn what_a_record_says_of_a_person_goes_with_their_key(place: &Place) {
+pub async fn what_a_record_says_of_a_person_goes_with_their_key(place: &Place) {
     let store = place.open();
     let records = store.records();
     let (tenant, user) = (TenantId::new("acme").unwrap(), UserId::new("maria").unwrap());

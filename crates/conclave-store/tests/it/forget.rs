@@ -515,3 +515,49 @@ async fn newcomers_come_all_at_once() {
     store.shutdown();
     assert_eq!(sound(dir.path()).opened, 300);
 }
+
+const PURGED_DIR: &str = "CONCLAVE_TEST_PURGED_DIR";
+
+/// Not a test of its own: what the process that is killed while it purges runs.
+#[tokio::test]
+async fn child_that_purges_until_it_is_killed() {
+    let Ok(dir) = std::env::var(PURGED_DIR) else { return };
+    let (options, clock) = private(Path::new(&dir));
+    clock.0.store(NOON + 30 * DAY_MS, Ordering::Relaxed);
+    let store = Store::open(options).unwrap();
+    store.set_retention(due_after(30, false, &[]));
+    store.purge_due().unwrap();
+}
+
+#[tokio::test]
+async fn c13_a_purge_that_is_killed_is_finished_or_never_begun() {
+    for place in ["purge.chosen", "purge.entered", "drain.before_commit", "drain.committed"] {
+        let dir = tempdir().unwrap();
+        let (options, _) = private(dir.path());
+        let store = Store::open(options).unwrap();
+        for n in 1..=3 {
+            speak(&store, Some("ana"), n).await;
+        }
+        drop(store);
+        let killed = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "forget::child_that_purges_until_it_is_killed", "--nocapture"])
+            .env(PURGED_DIR, dir.path())
+            .env(conclave_failpoint::VARIABLE, format!("{place}:1"))
+            .output()
+            .unwrap();
+        assert_eq!(killed.status.code(), None, "{place}: it was never there: {killed:?}");
+        sound(dir.path());
+        let (options, clock) = private(dir.path());
+        clock.0.store(NOON + 30 * DAY_MS, Ordering::Relaxed);
+        let store = Store::open(options).unwrap();
+        store.set_retention(due_after(30, false, &[]));
+        settle(&store);
+        store.purge_due().unwrap();
+        for n in 1..=3 {
+            assert_eq!(words(&store, n).await, None, "{place}");
+        }
+        store.shutdown();
+        let report = sound(dir.path());
+        assert_eq!((report.forgotten, report.kinds["retention.purge"]), (3, 1), "{place}");
+    }
+}

@@ -215,8 +215,7 @@ async fn a_disk_that_always_fails_is_reported_and_the_gap_is_named_later() {
     // The first is the entry that failed; the second consumed the numbers of its own gap entry too.
     assert_eq!((gap.from, gap.to + 1), (2, gaps[0].id.n));
     assert_eq!(gap.reason, "spool_failed");
-    let files = std::fs::read_dir(dir.path().join("spool")).unwrap().count();
-    assert_eq!(files, 0, "failed segments are not left lying about");
+    assert_eq!(segments(dir.path()).len(), 0, "failed segments are not left lying about");
 }
 
 #[tokio::test]

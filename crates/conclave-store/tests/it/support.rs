@@ -264,7 +264,8 @@ pub fn crash_copy(from: &Path, to: &Path) {
 /// The spool's segments in order.
 pub fn segments(dir: &Path) -> Vec<std::path::PathBuf> {
     let listed = std::fs::read_dir(dir.join("spool")).unwrap();
-    let mut paths: Vec<_> = listed.map(|entry| entry.unwrap().path()).collect();
+    let paths = listed.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some()).collect();
     paths.sort();
     paths
 }

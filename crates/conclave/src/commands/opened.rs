@@ -25,6 +25,18 @@ impl Deref for Opened {
 /// # Errors
 /// When there is no ledger, a gateway uses it, or it cannot be opened.
 pub fn open(args: &OpenArgs, instead: &str) -> anyhow::Result<Opened> {
+    open_as(args, instead, false)
+}
+
+/// Opens what is there although the database was put back from an older copy, and accepts that.
+///
+/// # Errors
+/// When there is no ledger, a gateway uses it, or it cannot be opened.
+pub fn open_restored(args: &OpenArgs, instead: &str) -> anyhow::Result<Opened> {
+    open_as(args, instead, true)
+}
+
+fn open_as(args: &OpenArgs, instead: &str, accept_restore: bool) -> anyhow::Result<Opened> {
     let config = config::load(args.config.as_deref())?;
     let dir = &args.data.data;
     let database = match args.data.database.url()? {
@@ -38,6 +50,7 @@ pub fn open(args: &OpenArgs, instead: &str) -> anyhow::Result<Opened> {
         database,
         root_key: assemble::root_key(&config)?,
         stamp: assemble::stamp(&config)?,
+        accept_restore,
         ..StoreOptions::new(dir, Arc::new(SystemClock), Arc::new(SystemEntropy))
     };
     match Store::open(options) {

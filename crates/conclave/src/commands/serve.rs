@@ -17,11 +17,14 @@ use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
 use conclave_engine::{Clock, Entropy, KeyRole};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
-use conclave_store::{Anchor, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions};
+use conclave_store::{
+    Anchor, KeptLimits, LedgerReader, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 /// Readers do not wait for it; a longer wait makes larger and so cheaper transactions.
 const DRAIN_LINGER: Duration = Duration::from_millis(250);
@@ -59,17 +62,8 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock), Arc::new(SystemEntropy));
     let anchors = Anchors::new(&config, clock.clone())?;
-    let store = Arc::new(Store::open(StoreOptions {
-        stamp: assemble::stamp(&config)?,
-        root_key: assemble::root_key(&config)?,
-        drain_linger: DRAIN_LINGER,
-        database: config.storage.url().map_err(|why| anyhow!("storage.database: {why}"))?,
-        origin: config.ledger.origin.clone(),
-        anchor: anchors.clone().map(|anchors| anchors as Arc<dyn Anchor>),
-        spool_fallback: config.storage.spool_fallback.clone(),
-        spool_bytes_max: config.storage.spool_bytes_max,
-        ..StoreOptions::new(&config.server.data, clock.clone(), entropy.clone())
-    })?);
+    let ports = (clock.clone(), entropy.clone());
+    let store = Arc::new(Store::open(storing(&config, anchors.clone(), ports)?)?);
     let steward = governing::begin(&store, &config, clock.clone()).await;
     let ground = assemble::ground(&store, steward.clone(), clock, entropy);
     governing::know_protocols(&ground.people, &config.server.data).await;
@@ -90,7 +84,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let places = (args.config.clone(), config.server.data.clone());
     let governing =
         tokio::spawn(governing::run((steward, ground.people.clone()), store.clone(), places));
-    let anchoring = anchors.map(|anchors| tokio::spawn(anchors.run()));
+    let anchoring = anchors.map(|anchors| anchoring(&anchors, &store, &config));
     let outbox = tokio::spawn(outbox(&config, &ground)?.run());
     let reloading = Reloading {
         begun: reload::begun(args.config.as_deref(), &config),
@@ -115,11 +109,48 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         exporting.finish().await;
     }
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
-    if let Some(anchoring) = anchoring {
-        anchoring.abort();
+    for task in anchoring.into_iter().flatten() {
+        task.abort();
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Where everything is kept, and how.
+fn storing(
+    config: &Config,
+    anchors: Option<Arc<Anchors>>,
+    (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>),
+) -> anyhow::Result<StoreOptions> {
+    Ok(StoreOptions {
+        stamp: assemble::stamp(config)?,
+        root_key: assemble::root_key(config)?,
+        drain_linger: DRAIN_LINGER,
+        database: config.storage.url().map_err(|why| anyhow!("storage.database: {why}"))?,
+        origin: config.ledger.origin.clone(),
+        anchor: anchors.map(|anchors| anchors as Arc<dyn Anchor>),
+        spool_fallback: config.storage.spool_fallback.clone(),
+        spool_bytes_max: config.storage.spool_bytes_max,
+        kept: KeptLimits {
+            bytes_max: config.storage.kept_bytes_max,
+            age_max: Duration::from_secs(config.storage.kept_hours * 3_600),
+        },
+        ..StoreOptions::new(&config.server.data, clock, entropy)
+    })
+}
+
+/// Copies checkpoints elsewhere and shows them to witnesses. What the webhook had not taken before is
+/// taken up; a database that cannot be asked now only costs those.
+fn anchoring(anchors: &Arc<Anchors>, store: &Arc<Store>, config: &Config) -> [JoinHandle<()>; 2] {
+    let stored = match config.storage.url() {
+        Ok(Some(url)) => LedgerReader::open_database(&url, &config.server.data),
+        _ => LedgerReader::open(&config.server.data),
+    };
+    if let Err(error) = stored.map_err(anyhow::Error::from).and_then(|it| anchors.recall(&it)) {
+        tracing::warn!(%error, "checkpoints that the webhook had not taken are not sent again");
+    }
+    let asking = Arc::clone(anchors).ask_witnesses(Arc::clone(store));
+    [tokio::spawn(Arc::clone(anchors).run()), tokio::spawn(asking)]
 }
 
 /// Tells webhooks what happens, and lets time go by for what waits.

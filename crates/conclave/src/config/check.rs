@@ -1,6 +1,6 @@
 //! What types alone cannot say about a configuration.
 
-use super::{AuditFailure, Config, ModeName, check_upstream};
+use super::{AuditFailure, Config, ModeName, WitnessPlace, check_upstream};
 use conclave_core::{TenantId, UserId};
 use conclave_govern::TenantPolicy;
 use std::collections::BTreeSet;
@@ -71,6 +71,8 @@ fn ranges(config: &Config, found: &mut Findings) {
     found.range("deliberation.panel_deadline_ms", rules.panel_deadline_ms, 10, 10_000);
     let spool = config.storage.spool_bytes_max;
     found.range("storage.spool_bytes_max", spool, 3 * (64 << 20), 1 << 40);
+    found.range("storage.kept_bytes_max", config.storage.kept_bytes_max, 0, 1 << 40);
+    found.range("storage.kept_hours", config.storage.kept_hours, 1, 720);
     for (at, provider) in config.providers.iter().enumerate() {
         let path = format!("providers[{at}].reply_bytes_max");
         found.range(&path, wide(provider.reply_bytes_max), 1024, 16 << 20);
@@ -133,10 +135,29 @@ fn anchors(config: &Config, found: &mut Findings) {
     {
         found.error("ledger.anchor.webhook", error.to_string());
     }
-    if anchor.file.is_none() && anchor.webhook.is_none() {
+    witnesses(&ledger.witnesses, found);
+    if anchor.file.is_none() && anchor.webhook.is_none() && ledger.witnesses.is_empty() {
         let message = "checkpoints are kept in the data directory only: whoever can rewrite it can \
                        rewrite the log";
         found.warn("ledger.anchor", message);
+    }
+}
+
+/// More witnesses than this are not asked.
+const WITNESSES_MAX: usize = 16;
+
+fn witnesses(witnesses: &[WitnessPlace], found: &mut Findings) {
+    if witnesses.len() > WITNESSES_MAX {
+        found.error("ledger.witnesses", format!("there may be {WITNESSES_MAX} at most"));
+    }
+    for (at, witness) in witnesses.iter().enumerate() {
+        if let Err(error) = conclave_ledger::WitnessKey::parse(&witness.vkey) {
+            found.error(format!("ledger.witnesses[{at}].vkey"), error.to_string());
+        }
+        let url = conclave_models::BaseUrl::parse(&witness.url, witness.allow_private);
+        if let Err(error) = url {
+            found.error(format!("ledger.witnesses[{at}].url"), error.to_string());
+        }
     }
 }
 

@@ -116,12 +116,27 @@ pub struct Ledger {
     pub origin: Option<String>,
     /// Where checkpoints are copied to.
     pub anchor: AnchorPlaces,
+    /// Who else signs that checkpoints extend each other; 16 at most.
+    pub witnesses: Vec<WitnessPlace>,
 }
 
 impl Ledger {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// A witness of somebody else's.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WitnessPlace {
+    /// Where it takes checkpoints: what stands before `/add-checkpoint`.
+    pub url: String,
+    /// Its public key for cosignatures, `name+id+base64`.
+    pub vkey: String,
+    /// Permits a private address.
+    #[serde(default)]
+    pub allow_private: bool,
 }
 
 /// Where checkpoints are copied to.
@@ -178,6 +193,13 @@ pub struct Storage {
     /// How many bytes the spool may take while the database does not answer.
     #[schemars(range(min = 201_326_592_u64, max = 1_099_511_627_776_u64))]
     pub spool_bytes_max: u64,
+    /// How many bytes of what the database has taken are kept, for a database that comes back older;
+    /// 0 keeps nothing.
+    #[schemars(range(max = 1_099_511_627_776_u64))]
+    pub kept_bytes_max: u64,
+    /// For how many hours at most.
+    #[schemars(range(min = 1, max = 720))]
+    pub kept_hours: u64,
 }
 
 impl Default for Storage {
@@ -188,6 +210,8 @@ impl Default for Storage {
             retention_days: 0,
             spool_fallback: None,
             spool_bytes_max: 10 << 30,
+            kept_bytes_max: 1 << 30,
+            kept_hours: 24,
         }
     }
 }

@@ -133,11 +133,28 @@ pub async fn load(
 /// client received is in the log exactly once, as it was received, and that nothing is missing but
 /// what the log itself states.
 pub async fn check(home: &dyn Installation, received: &Received, what: &str) {
+    check_and_tell(home, received, what, &|_| {}).await;
+}
+
+/// The same; tells the figures before anything is held against them.
+pub async fn check_and_tell(
+    home: &dyn Installation,
+    received: &Received,
+    what: &str,
+    tell: &(dyn Fn(String) + Sync),
+) {
     let (code, report) = home.verify();
-    assert_eq!(code, Some(0), "{what}, before the start: {report}");
     let houses = home.start(None);
     let house = houses.first().unwrap_or_else(|| panic!("{what}: it does not start again"));
     let recorded = decisions(house).await;
+    let lost = received.0.keys().filter(|id| !recorded.contains_key(*id)).count();
+    let double = recorded.values().filter(|count| **count > 1).count();
+    tell(format!("acknowledged: {}", received.len()));
+    tell(format!("found: {}", received.len() - lost));
+    tell(format!("lost: {lost}"));
+    tell(format!("double: {double}"));
+    tell(format!("verify exit: {}", code.unwrap_or(-1)));
+    assert_eq!(code, Some(0), "{what}, before the start: {report}");
     for (id, leaf) in &received.0 {
         assert_eq!(recorded.get(id), Some(&1), "{what}: {id} was received");
         let kept = house.get(&format!("/v1/decisions/{id}")).await.json();

@@ -1,5 +1,6 @@
 //! `conclave ledger`: check the log, prove what is in it, write it out, change its key.
 
+mod accept;
 mod audit;
 mod export;
 mod handover;
@@ -36,6 +37,7 @@ pub fn run(command: &LedgerCommand, as_json: bool) -> anyhow::Result<Answer> {
         LedgerCommand::Vkey(source) => paper::vkey(source, as_json),
         LedgerCommand::RotateKey(args) => rotate::run(args, as_json),
         LedgerCommand::Rebuild(args) => rebuild(args, as_json),
+        LedgerCommand::AcceptRestore(args) => accept::run(args, as_json),
     }
 }
 
