@@ -8,7 +8,7 @@ use conclave_engine::KeyRole;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 
 /// Passwords that are checked at once; each check takes some 19 MiB.
@@ -49,11 +49,18 @@ impl Account {
 pub trait SignIn: Send + Sync {
     /// The account, if the password is right. Must take as long for a name nobody has.
     fn sign_in(&self, name: &str, password: &str) -> BoxFuture<'_, Option<Account>>;
+    /// Whether an account is still what it was when it signed in.
+    fn is_current(&self, _account: &Account) -> bool {
+        true
+    }
 }
+
+/// Accounts by name, with the hashes of their passwords.
+type Accounts = HashMap<String, (Account, Arc<str>)>;
 
 /// Accounts held in memory, with their password hashes: the ready-made [`SignIn`].
 pub struct AccountBook {
-    accounts: HashMap<String, (Account, Arc<str>)>,
+    accounts: RwLock<Accounts>,
     checks: Arc<Semaphore>,
 }
 
@@ -61,16 +68,34 @@ impl AccountBook {
     /// Takes accounts with the hashes that [`crate::hash_password`] made.
     #[must_use]
     pub fn new(accounts: impl IntoIterator<Item = (Account, String)>) -> Self {
-        let by_name = accounts
-            .into_iter()
-            .map(|(account, hash)| (account.name.clone(), (account, hash.into())));
-        Self { accounts: by_name.collect(), checks: Arc::new(Semaphore::new(CHECKS_AT_ONCE)) }
+        let accounts = RwLock::new(by_name(accounts));
+        Self { accounts, checks: Arc::new(Semaphore::new(CHECKS_AT_ONCE)) }
+    }
+
+    /// Takes others in their place; whoever is not among them is signed out.
+    pub fn replace(&self, accounts: impl IntoIterator<Item = (Account, String)>) {
+        let fresh = by_name(accounts);
+        *self.accounts.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+    }
+
+    fn known(&self, name: &str) -> Option<(Account, Arc<str>)> {
+        self.accounts.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 }
 
+fn by_name(accounts: impl IntoIterator<Item = (Account, String)>) -> Accounts {
+    let named =
+        accounts.into_iter().map(|(account, hash)| (account.name.clone(), (account, hash.into())));
+    named.collect()
+}
+
 impl SignIn for AccountBook {
+    fn is_current(&self, account: &Account) -> bool {
+        self.known(&account.name).is_some_and(|(known, _)| known == *account)
+    }
+
     fn sign_in(&self, name: &str, password: &str) -> BoxFuture<'_, Option<Account>> {
-        let (account, hash) = self.accounts.get(name).cloned().unzip();
+        let (account, hash) = self.known(name).unzip();
         let (checks, password) = (Arc::clone(&self.checks), password.to_owned());
         async move {
             let turn = checks.acquire_owned().await.ok()?;
@@ -114,6 +139,11 @@ mod tests {
         {
             assert_eq!(book.sign_in(name, password).await, None, "{name}");
         }
+        assert!(book.is_current(&account(KeyRole::Owner)));
+        assert!(!book.is_current(&account(KeyRole::Admin)), "another role is another account");
+        book.replace([]);
+        assert!(!book.is_current(&account(KeyRole::Owner)), "whoever was removed is signed out");
+        assert_eq!(book.sign_in("owner", "correct horse").await, None);
     }
 
     #[test]

@@ -56,6 +56,10 @@ impl FromRequestParts<Dashboard> for Guest {
         let session = Cookie::Session.read(&parts.headers, dashboard.https());
         let entered = session.and_then(|id| {
             let account = dashboard.sessions().enter(id, dashboard.now_ms())?;
+            if !dashboard.ports().sign_in.is_current(&account) {
+                dashboard.sessions().close(id);
+                return None;
+            }
             Some(Self(Visitor { account, session: id.to_owned() }))
         });
         entered.ok_or_else(|| to_sign_in(parts))

@@ -1,9 +1,10 @@
 //! Everything that was judged of one turn.
 
 use crate::memory::Remembered;
+use crate::permission::{Interface, Refusal};
 use conclave_core::{
-    Action, Attempt, AuditId, Bars, DirectiveId, GenerationFailure, Message, MicroUsd, Outcome,
-    Scrutiny, Usage, Verdict, Withheld,
+    Action, Attempt, AuditId, Bars, DirectiveId, GenerationFailure, KeyId, Message, MicroUsd,
+    Outcome, Scrutiny, Usage, Verdict, Withheld,
 };
 use conclave_detect::Reading;
 use conclave_voice::FieldState;
@@ -49,6 +50,14 @@ pub struct Decision {
     pub usage: Usage,
     /// Under which terms it was paid for.
     pub terms: Terms,
+    /// Through which door it came.
+    #[serde(skip)]
+    pub interface: Interface,
+    /// Why it may not go on whoever asks, where that is how it ended.
+    pub refusal: Option<Refusal>,
+    /// With which key it was asked.
+    #[serde(skip)]
+    pub key: Option<KeyId>,
     /// Which guards looked at it.
     pub guards: Vec<&'static str>,
     /// How long it took.

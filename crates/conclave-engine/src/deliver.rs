@@ -8,6 +8,7 @@ use crate::decision::{Choice, Decision, Delivered};
 use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::off_thread;
+use crate::permission::Interface;
 use crate::ports::{AppendError, Model, ModelError, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Input, Stop, is_crisis};
 use crate::pseudonym::seed_of;
@@ -128,6 +129,7 @@ impl Engine {
         let id = self.new_audit_id(self.clock.now_ms());
         let preflight = async {
             let mut examined = self.examine(&turn, id, &in_force.policy).await?;
+            self.guard_permission(&turn, &in_force.policy, &mut examined).await;
             self.guard_input(&turn, &mut examined).await;
             Ok::<_, DeliverError>(examined)
         };
@@ -173,7 +175,11 @@ impl Engine {
         self.admit(&turn)?;
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let examined = self.examine(&turn, id, &in_force.policy).await?;
+        let mut examined = self.examine(&turn, id, &in_force.policy).await?;
+        examined.interface = Interface::Verify;
+        // Whatever else the input asks for, the reply is judged; but not what belongs to a community.
+        let asked_for = examined.stop.take();
+        self.guard_input(&turn, &mut examined).await;
         let field = self.sense(&turn, &examined);
         let given = OfferedModel {
             model: Arc::new(Given(reply)),
@@ -181,11 +187,17 @@ impl Engine {
             input_price: MicroUsd(0),
             output_price: MicroUsd(0),
         };
-        let course = self.course(&turn, &examined, &*given.model, &field, 1, started);
-        let choice = self.deliberate(&course, 0).await;
         let spending = Spending::unlimited(given.clone());
         let paid = (&spending, &in_force);
-        self.conclude(&turn, examined, vec![choice], Some(field), paid, started).await
+        if let Some(stop) = examined.stop {
+            let choice = self.stopped(&turn, &examined, stop);
+            return self.conclude(&turn, examined, vec![choice], Some(field), paid, started).await;
+        }
+        examined.stop = asked_for;
+        let course = self.course(&turn, &examined, &*given.model, &field, 1, started);
+        let choices = vec![self.deliberate(&course, 0).await];
+        let choices = self.guard_replies(&turn, &mut examined, choices).await;
+        self.conclude(&turn, examined, choices, Some(field), paid, started).await
     }
 
     pub(crate) async fn examine(
@@ -379,7 +391,7 @@ impl Engine {
         (outcome, own_words(text, FinishReason::ContentFilter))
     }
 
-    fn stopped(&self, turn: &Turn, examined: &Examination, stop: Stop) -> Choice {
+    pub(crate) fn stopped(&self, turn: &Turn, examined: &Examination, stop: Stop) -> Choice {
         let (outcome, situation, category, finish) = match stop {
             Stop::Harmful { category, .. } => {
                 (Outcome::Blocked, Situation::Refusal, category, FinishReason::ContentFilter)
@@ -391,8 +403,20 @@ impl Engine {
             Stop::NoElders => {
                 (Outcome::Blocked, Situation::NoElders, None, FinishReason::ContentFilter)
             }
+            Stop::Unguarded => (
+                Outcome::GuardUnavailable,
+                Situation::GuardUnavailable,
+                None,
+                FinishReason::ContentFilter,
+            ),
+            Stop::Refused(_) => {
+                (Outcome::Blocked, Situation::Refusal, None, FinishReason::ContentFilter)
+            }
         };
-        let text = self.message(turn, examined, situation, category);
+        let text = match stop {
+            Stop::Refused(refusal) => refusal.sentence().to_owned(),
+            _ => self.message(turn, examined, situation, category),
+        };
         Choice {
             outcome,
             verdict: None,
@@ -454,7 +478,13 @@ impl Engine {
             provider: Arc::clone(&spending.offered.provider),
             scrutiny: examined.scrutiny,
             bars: self.settings.bars(examined.scrutiny),
-            guards: self.guards(),
+            guards: self.guards(&in_force.policy, examined.interface),
+            interface: examined.interface,
+            refusal: match examined.stop {
+                Some(Stop::Refused(refusal)) => Some(refusal),
+                _ => None,
+            },
+            key: turn.key.clone(),
             model_time: choices.iter().map(|choice| choice.model_time).max().unwrap_or_default(),
             remembered: examined.remembered,
             input: examined.input,
@@ -471,14 +501,15 @@ impl Engine {
             let offered = self.models.find(&turn.model).map(|_| turn.model.as_str());
             trace::about_decision(&decision, &examined.who, offered)
         });
-        let recording = self.record(turn, &examined.who, &decision);
+        let review = self.review_for(turn, &decision, examined.who.subject, hold);
+        let recording = self.record(turn, &examined.who, &decision, review.as_ref());
         let told = |done: &Result<_, _>| trace::about_recording(done.is_ok());
         let recorded = trace::span("recording", SpanKind::Internal, recording, told).await;
         failpoint::reach("turn.recorded");
         // Money was spent whether or not it could be recorded.
         self.settle(turn, &examined.who, in_force, spending, decision.cost);
         let (leaf_hash, delivery) = recorded?;
-        let review_id = self.call_people(turn, &decision, examined.who.subject, hold).await;
+        let review_id = self.call_people(review).await;
         self.tell_of_drift(turn, &decision, drift_before).await;
         Ok(Reply { decision, leaf_hash, delivery, review_id })
     }

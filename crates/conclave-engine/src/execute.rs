@@ -173,7 +173,6 @@ impl Engine {
             Work::GovernanceSentinel => Ok(self.stand_guard(&run).await),
             Work::CostSteward => Ok(self.keep_house(&run)),
         };
-        self.settle_run(&run).await;
         let made = made.and_then(|result| {
             let problems = run.recipe.output.problems(&result);
             if problems.is_empty() { Ok(result) } else { Err(NoResult::Shape(problems)) }
@@ -211,10 +210,15 @@ impl Engine {
         self.conclude_run(run, ending).await
     }
 
-    async fn settle_run(&self, run: &Running) {
+    pub(crate) async fn settle_run(&self, run: &Running) {
         let (Some(purse), Some(_)) = (&self.governed.purse, run.reserved) else { return };
-        if let Err(error) = purse.settle(run.id.0.into_bytes(), run.cost).await {
-            tracing::error!(run = %run.id, %error, "money that was set aside could not be settled");
+        match purse.settle(&run.tenant, run.id.0.into_bytes(), run.cost).await {
+            Ok(crossings) => {
+                crossings.iter().for_each(|crossing| self.note_crossing(&run.tenant, crossing));
+            }
+            Err(error) => {
+                tracing::error!(run = %run.id, %error, "money is settled from the ledger later");
+            }
         }
     }
 

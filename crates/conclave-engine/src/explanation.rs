@@ -108,6 +108,14 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
         );
     }
     story.extend(over_time(stored));
+    if let Some(refused) = refused(stored) {
+        story.push(refused.to_owned());
+        return story;
+    }
+    if stored.text("agent") == "embeddings" {
+        story.push("Texts were turned into numbers; what they say was not judged.".to_owned());
+        return story;
+    }
     if outcome == Some(Outcome::Blocked) {
         story.push(
             "The request asked for something that could hurt someone, so no model was asked and you \
@@ -127,6 +135,22 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
     }
     story.push(ending(outcome, reviewers(stored).len()));
     story
+}
+
+/// Why nothing went on whatever was said, if that is how it ended.
+fn refused(stored: &StoredDecision) -> Option<&'static str> {
+    match stored.text("refusal") {
+        "consent_required" => Some(
+            "You were not known to have agreed to this, so nothing you wrote was sent to a model.",
+        ),
+        "consent_withdrawn" => {
+            Some("You had taken your consent back, so nothing you wrote was sent to a model.")
+        }
+        "jurisdiction" => {
+            Some("What you wrote may not be sent to where the model runs, so it was sent nowhere.")
+        }
+        _ => None,
+    }
 }
 
 /// What was noticed across messages, if anything was.

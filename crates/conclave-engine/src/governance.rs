@@ -2,7 +2,7 @@
 
 use conclave_core::{MicroUsd, TenantId};
 use conclave_govern::{
-    ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Reserve, Scope,
+    ConsentAsk, ConsentState, Crossing, CulturalAsk, CulturalFinding, NewReview, Reserve, Scope,
 };
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
@@ -129,6 +129,8 @@ pub enum PurseError {
         limit: MicroUsd,
         /// What is left of it.
         left: MicroUsd,
+        /// Whom to tell, where it is the first refusal.
+        crossing: Option<Box<Crossing>>,
     },
     /// The purse cannot be opened.
     #[error("budgets cannot be checked: {0}")]
@@ -139,6 +141,12 @@ pub enum PurseError {
 pub trait Purse: Send + Sync {
     /// Sets money aside in every scope or in none; durable when this resolves.
     fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<(), PurseError>>;
-    /// Says what was really spent and gives the rest back; a second time does nothing.
-    fn settle(&self, id: [u8; 16], spent: MicroUsd) -> BoxFuture<'_, Result<(), PurseError>>;
+    /// Says what was really spent and gives the rest back, and which lines that crossed; a second time
+    /// does nothing.
+    fn settle<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: [u8; 16],
+        spent: MicroUsd,
+    ) -> BoxFuture<'a, Result<Vec<Crossing>, PurseError>>;
 }

@@ -5,7 +5,21 @@ use crate::governance::{GovernError, Purse, PurseError};
 use crate::guards::answer;
 use crate::running::Running;
 use conclave_core::{MicroUsd, Usage};
+use conclave_govern::Size;
 use conclave_recipes::{Guard, GuardAction, Phase, Taken, Work};
+
+/// What a prompt has besides what was given, in tokens.
+const PROMPT_TOKENS: u64 = 8_192;
+
+/// The most that one call for a run reads and writes: a token for each byte.
+pub(crate) fn at_most(run: &Running) -> Usage {
+    let said = run.transcripts.iter().flat_map(|one| &one.segments).map(|one| one.text.len());
+    let given = said.sum::<usize>() + run.input.to_string().len();
+    Usage {
+        input_tokens: u64::try_from(given).unwrap_or(u64::MAX).saturating_add(PROMPT_TOKENS),
+        output_tokens: u64::from(run.recipe.limits.output_tokens_max),
+    }
+}
 
 /// Why no money was set aside.
 enum Short {
@@ -67,14 +81,30 @@ impl Engine {
         (self.workshop.permits(&model, sensitivity) && less < most).then_some((model, less))
     }
 
-    /// The most that a run can cost with this model: every attempt as long as can be.
+    /// The most that a run can cost with this model: every attempt as long as can be, also by the model
+    /// that stands in, and what judging the result can cost.
     fn most(&self, run: &Running, model: &str) -> MicroUsd {
-        let usage = Usage {
-            input_tokens: u64::from(run.recipe.limits.input_tokens_max),
-            output_tokens: u64::from(run.recipe.limits.output_tokens_max),
+        let usage = at_most(run);
+        let other = run.recipe.models.fallback.map(|class| self.workshop.model(class));
+        let asked = std::iter::once(model).chain(other).filter_map(|name| self.models.find(name));
+        let once = asked.map(|offered| offered.cost(usage).0).max().unwrap_or(0);
+        let models = once.saturating_mul(u64::from(crate::run_model::ATTEMPTS_MAX));
+        let size = Size {
+            prompt_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            choices: 1,
+            attempts: 1,
         };
-        let once = self.models.find(model).map_or(MicroUsd(0), |offered| offered.cost(usage));
-        MicroUsd(once.0.saturating_mul(u64::from(crate::run_model::ATTEMPTS_MAX)))
+        let judging = self.steward.as_ref().map(|steward| steward.judging(&size));
+        MicroUsd(models).saturating_add(judging.unwrap_or(MicroUsd(0)))
+    }
+
+    /// Why no money was set aside; whoever is to be told of the first refusal is.
+    fn short(&self, run: &Running, error: PurseError) -> Short {
+        let why = error.to_string();
+        let PurseError::Exceeded { crossing, .. } = error else { return Short::Failed(why) };
+        crossing.iter().for_each(|crossing| self.note_crossing(&run.tenant, crossing));
+        Short::Exceeded(why)
     }
 
     async fn set_aside_for_run(
@@ -101,8 +131,7 @@ impl Engine {
                 run.reserved = Some(most);
                 Ok(())
             }
-            Ok(Err(error @ PurseError::Exceeded { .. })) => Err(Short::Exceeded(error.to_string())),
-            Ok(Err(error)) => Err(Short::Failed(error.to_string())),
+            Ok(Err(error)) => Err(self.short(run, error)),
             Err(why) => Err(Short::Failed(why)),
         }
     }

@@ -7,13 +7,10 @@ use crate::engine::Engine;
 use crate::governance::GovernError;
 use crate::off_thread;
 use crate::running::{Running, change_texts, redacted, texts};
-use crate::workshop::BUILTIN;
 use conclave_core::{Mode, Sensitivity};
 use conclave_detect::Reading;
 use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, Issue};
-use conclave_recipes::{
-    Guard, GuardAction, Passage, Phase, Ruling, Taken, Transfer, Work, passage,
-};
+use conclave_recipes::{Guard, GuardAction, Passage, Phase, Ruling, Taken, Work, passage};
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -87,6 +84,9 @@ impl Engine {
                 "unknown_model",
                 "The recipe's model is not offered here.",
             );
+        } else if !self.in_force(&run.tenant).policy.permits(&run.model) {
+            let why = "The tenant's policy does not permit the recipe's model.";
+            run.found(at, Taken::Blocked, "model_not_permitted", why);
         } else if !self.workshop.permits(&run.model, sensitivity) {
             let why = "The recipe's model may not see material of this sensitivity.";
             run.found(at, Taken::Blocked, "model_not_permitted", why);
@@ -142,7 +142,9 @@ impl Engine {
     }
 
     async fn guard_consent(&self, run: &mut Running) {
-        if run.recipe.guard(Guard::Consent).is_none() {
+        let policy = self.in_force(&run.tenant).policy;
+        let named = policy.requires_consent(&run.recipe.name);
+        if run.recipe.guard(Guard::Consent).is_none() && !named {
             return;
         }
         let at = (Guard::Consent, Phase::Pre);
@@ -250,24 +252,21 @@ impl Engine {
     }
 
     fn guard_jurisdiction(&self, run: &mut Running) {
-        if run.recipe.guard(Guard::Jurisdiction).is_none() {
+        let policy = self.in_force(&run.tenant).policy;
+        if run.recipe.guard(Guard::Jurisdiction).is_none() && policy.regions.is_empty() {
             return;
         }
-        let settings = &self.workshop.settings;
+        let stated = self.workshop.settings.regions.iter().chain(&policy.regions);
+        let regions: Vec<String> = stated.cloned().collect();
+        let fallback = run.recipe.models.fallback.map(|class| self.workshop.model(class));
         // What this program does itself goes nowhere.
-        let leaves = run.recipe.work == Work::Model && run.model != BUILTIN;
-        let offered = leaves.then(|| self.models.find(&run.model));
-        let place = offered.map(|offered| {
-            let provider = offered.map(|offered| offered.provider);
-            provider.and_then(|name| settings.provider_regions.get(&*name).map(String::as_str))
-        });
-        let asked = Transfer {
-            subject: run.request.context.country.as_deref(),
-            regions: &settings.regions,
-            provider: place,
+        let models: Vec<&str> = match run.recipe.work {
+            Work::Model => std::iter::once(run.model.as_str()).chain(fallback).collect(),
+            _ => Vec::new(),
         };
+        let country = run.request.context.country.as_deref();
         let at = (Guard::Jurisdiction, Phase::Pre);
-        match self.workshop.jurisdictions.rule(&asked) {
+        match self.may_go(country, &regions, &models) {
             Ruling::Allowed => run.passed(Guard::Jurisdiction, Phase::Pre),
             Ruling::Forbidden => {
                 let why = "A rule forbids that these words go there.";

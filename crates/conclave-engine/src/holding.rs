@@ -9,6 +9,7 @@ use crate::deliver::own_words;
 use crate::engine::Engine;
 use crate::governance::{Announcement, EventKind, Governance};
 use crate::people::PeopleError;
+use crate::permission::Interface;
 use crate::ports::Archive;
 use crate::preflight::{Examination, Stop, is_crisis};
 use crate::release::joined;
@@ -18,6 +19,7 @@ use conclave_core::{Action, AuditId, FinishReason, Outcome, Role, TenantId};
 use conclave_detect::Course;
 use conclave_govern::{
     CulturalAsk, CulturalFinding, Issue, NewReview, Priority, ReviewKind, ReviewStatus,
+    TenantPolicy,
 };
 use conclave_ledger::tenant_number;
 use conclave_voice::Situation;
@@ -67,9 +69,19 @@ pub enum Released {
 
 impl Engine {
     /// The names of the guards a turn passes.
-    pub(crate) fn guards(&self) -> Vec<&'static str> {
-        let culture = self.governed.governance.as_ref().map(|_| "culture");
-        culture.into_iter().chain(["interpretation", "panel"]).collect()
+    pub(crate) fn guards(&self, policy: &TenantPolicy, interface: Interface) -> Vec<&'static str> {
+        let asks = |yes: bool, name| yes.then_some(name);
+        let (chat, vectors) = (Interface::Chat, interface == Interface::Embeddings);
+        let permits = interface == chat || vectors;
+        let governed = self.governed.governance.is_some() && interface != Interface::Moderations;
+        let all = [
+            asks(permits && policy.requires_consent(interface.as_str()), "consent"),
+            asks(permits && !policy.regions.is_empty(), "jurisdiction"),
+            asks(governed, "culture"),
+            asks(!vectors, "interpretation"),
+            asks(!vectors && interface != Interface::Moderations, "panel"),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     /// Looks at what the person and their tools say; sets a stop where it must wait.
@@ -172,15 +184,15 @@ impl Engine {
         }
     }
 
-    /// Has a decision wait for a person where it must, and tells of drift; the review's id.
-    pub(crate) async fn call_people(
+    /// The review a decision needs, where a person must decide.
+    pub(crate) fn review_for(
         &self,
         turn: &Turn,
         decision: &Decision,
         who: Option<[u8; 16]>,
         hold: Option<Hold>,
-    ) -> Option<String> {
-        let governance = self.governed.governance.as_deref()?;
+    ) -> Option<NewReview> {
+        self.governed.governance.as_ref()?;
         let hold = hold.filter(|_| decision.outcome == Outcome::Held);
         let escalated = decision.action == Action::Escalate && self.settings.staffed;
         if hold.is_none() && !escalated {
@@ -192,7 +204,7 @@ impl Engine {
             Some(hold) if hold.community.is_some() => ReviewKind::ElderReview,
             _ => ReviewKind::Escalation,
         };
-        let review = NewReview {
+        Some(NewReview {
             kind,
             tenant: turn.tenant.clone(),
             content_type: "chat".to_owned(),
@@ -203,12 +215,19 @@ impl Engine {
             audit_id: Some(decision.id),
             author: turn.key.as_ref().map(|key| key.as_str().to_owned()),
             subject: who,
-        };
+        })
+    }
+
+    /// Has a decision wait for a person; the review's id. Where nobody can be asked now, somebody is
+    /// later: what the review shall be stands in the decision.
+    pub(crate) async fn call_people(&self, review: Option<NewReview>) -> Option<String> {
+        let (governance, review) = (self.governed.governance.as_deref()?, review?);
+        let audit_id = review.audit_id.map(|id| id.to_string());
         let submitted = governance.submit(review).await;
         submitted
             .inspect_err(|error| {
                 // Nothing has left, and nothing will: what nobody is asked about stays held.
-                tracing::error!(audit_id = %decision.id, %error, "a review could not be opened");
+                tracing::error!(audit_id, %error, "a review could not be opened yet");
             })
             .ok()
     }

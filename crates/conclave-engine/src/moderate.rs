@@ -4,7 +4,9 @@
 use crate::decision::{Choice, Delivered};
 use crate::deliver::{DeliverError, Reply};
 use crate::engine::Engine;
+use crate::permission::Interface;
 use crate::ports::{Model, ModelError, ModelRequest, OfferedModel};
+use crate::preflight::Examination;
 use crate::spend::Spending;
 use crate::turn::Turn;
 use conclave_core::{Candidate, GenerationFailure, MicroUsd, Outcome};
@@ -24,6 +26,7 @@ impl Engine {
         let id = self.new_audit_id(self.clock.now_ms());
         let in_force = self.in_force(&turn.tenant);
         let examined = self.examine(&turn, id, &in_force.policy).await?;
+        let examined = Examination { interface: Interface::Moderations, ..examined };
         let outcome = match examined.stop {
             Some(_) => Outcome::Blocked,
             None => Outcome::Delivered,

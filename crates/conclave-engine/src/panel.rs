@@ -4,7 +4,7 @@
 //! Only a verifier the operator added, and said may be missing, is then left out of the sum.
 
 use crate::ports::{Verifier, VerifierError, WhenFailing};
-use conclave_core::{Abstention, Ballot, MicroUsd, Opinion, intake};
+use conclave_core::{Abstention, Ballot, Opinion, intake};
 use conclave_verifiers::{Case, Judge};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -41,11 +41,13 @@ impl Panel {
 async fn ballot(verifier: &dyn Verifier, case: Arc<Case>, budget: Duration) -> Ballot {
     let started = Instant::now();
     // `async` so that a panic while the future is being made is caught as well.
-    let heard = AssertUnwindSafe(async { verifier.hear(case).await }).catch_unwind();
+    let judged = Arc::clone(&case);
+    let heard = AssertUnwindSafe(async { verifier.hear(judged).await }).catch_unwind();
     let (answer, cost) = match timeout(verifier.timeout().min(budget), heard).await {
         Ok(Ok(hearing)) => (hearing.answer.map_err(|error| failed(verifier, &error)), hearing.cost),
-        Ok(Err(_panic)) => (Err(Abstention::Panicked), MicroUsd(0)),
-        Err(_late) => (Err(Abstention::Late), MicroUsd(0)),
+        // Whether the call was made, and what it came to, nobody saw: it is paid for in full.
+        Ok(Err(_panic)) => (Err(Abstention::Panicked), verifier.most(&case)),
+        Err(_late) => (Err(Abstention::Late), verifier.most(&case)),
     };
     let latency_ms = u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX);
     let ballot = intake(verifier.seat().clone(), answer, latency_ms);

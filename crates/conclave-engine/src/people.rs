@@ -76,6 +76,16 @@ pub struct People {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) key: [u8; 32],
     pub(crate) protocols: KnownProtocols,
+    pub(crate) staff: Option<Arc<dyn Staff>>,
+}
+
+/// Knows who decides reviews that belong to no community.
+pub trait Staff: Send + Sync {
+    /// The keys and accounts of reviewers of a tenant, as a [`Caller`](crate::Caller) holds them.
+    fn reviewers<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<Vec<String>, GovernError>>;
 }
 
 /// The same under the name of the port it serves.
@@ -91,7 +101,14 @@ impl People {
         entropy: Arc<dyn Entropy>,
         key: [u8; 32],
     ) -> Self {
-        Self { records, subjects, clock, entropy, key, protocols: KnownProtocols::default() }
+        let (protocols, staff) = (KnownProtocols::default(), None);
+        Self { records, subjects, clock, entropy, key, protocols, staff }
+    }
+
+    /// Gives reviews that belong to no community to whoever of these has least to do.
+    #[must_use]
+    pub fn with_staff(self, staff: Arc<dyn Staff>) -> Self {
+        Self { staff: Some(staff), ..self }
     }
 
     /// A new id that nobody can guess.

@@ -134,6 +134,10 @@ pub trait ModelDirectory: Send + Sync {
     fn find(&self, name: &str) -> Option<OfferedModel>;
     /// Every name, with who runs it, sorted.
     fn names(&self) -> Vec<(String, Arc<str>)>;
+    /// Everybody who may be asked under this name: who runs it, and who stands in.
+    fn providers(&self, name: &str) -> Vec<Arc<str>> {
+        self.find(name).map(|offered| offered.provider).into_iter().collect()
+    }
 }
 
 /// Why a verifier could not judge.
@@ -171,6 +175,10 @@ pub trait Verifier: Send + Sync {
     /// The same with what it cost; this is what the panel asks.
     fn hear(&self, case: Arc<Case>) -> BoxFuture<'_, Hearing> {
         Box::pin(async move { Hearing { answer: self.judge(case).await, cost: MicroUsd(0) } })
+    }
+    /// The most that hearing it on a case can cost: charged where nobody saw the end of the call.
+    fn most(&self, _case: &Case) -> MicroUsd {
+        MicroUsd(0)
     }
     /// What a failure counts as.
     fn when_failing(&self) -> WhenFailing {
@@ -395,6 +403,9 @@ pub struct DecisionRow {
     pub model: String,
     /// How long the turn took.
     pub latency_ms: u32,
+    /// Whose, see [`conclave_ledger::tenant_number`].
+    #[serde(skip)]
+    pub tenant: u64,
 }
 
 /// Counts for the overview.

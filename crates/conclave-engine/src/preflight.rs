@@ -4,6 +4,7 @@
 
 use crate::holding::Hold;
 use crate::memory::Remembered;
+use crate::permission::{Interface, Refusal};
 use crate::ports::Pseudonyms;
 use crate::settings::Settings;
 use crate::turn::{Turn, last_of};
@@ -26,6 +27,8 @@ pub(crate) struct Examination {
     pub stop: Option<Stop>,
     /// Why the turn or its reply waits for a person.
     pub hold: Option<Hold>,
+    /// Through which door it came.
+    pub interface: Interface,
     /// Where the person stood before this message.
     pub drift_before: &'static str,
 }
@@ -41,6 +44,10 @@ pub(crate) enum Stop {
     Held,
     /// It belongs to a community, and nobody is here who could decide.
     NoElders,
+    /// It may not go on, whoever asks.
+    Refused(Refusal),
+    /// A guard could not be asked, and nobody is here who could decide instead.
+    Unguarded,
 }
 
 /// Decides from what was read whether, and how strictly, the turn goes on.
@@ -54,8 +61,17 @@ pub(crate) fn examine(
 ) -> Examination {
     let scrutiny = scrutiny(settings, turn, &input, &remembered);
     let stop = stop(instinct, settings, &input);
-    let (hold, drift_before) = (None, DriftState::default().as_str());
-    Examination { id, who, input: Arc::new(input), remembered, scrutiny, stop, hold, drift_before }
+    Examination {
+        id,
+        who,
+        input: Arc::new(input),
+        remembered,
+        scrutiny,
+        stop,
+        hold: None,
+        interface: Interface::Chat,
+        drift_before: DriftState::default().as_str(),
+    }
 }
 
 /// So many earlier messages that were never seen are read with a turn.

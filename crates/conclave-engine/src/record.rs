@@ -8,13 +8,16 @@ use crate::deliver::DeliverError;
 use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::memory;
+use crate::permission::Interface;
 use crate::ports::{AppendError, Pseudonyms};
 use crate::settings::AuditFailure;
 use crate::turn::Turn;
+use crate::unasked;
 use conclave_core::{
     Attempt, Ballot, Bars, Candidate, Cast, Consensus, PanelRun, Role, Sensitivity,
 };
 use conclave_detect::Course;
+use conclave_govern::NewReview;
 use conclave_ledger::{Body, Draft, Kind, Value};
 use serde::Serialize;
 use serde_json::json;
@@ -27,6 +30,7 @@ impl Engine {
         turn: &Turn,
         who: &Pseudonyms,
         decision: &Decision,
+        review: Option<&NewReview>,
     ) -> Result<(Option<[u8; 32]>, Delivery), DeliverError> {
         let draft = Draft {
             kind: Kind::Decision,
@@ -41,7 +45,7 @@ impl Engine {
             public: public_part(decision),
         };
         let mut promise = draft.clone();
-        let appended = match self.ledger.append(draft, self.words(turn, decision)).await {
+        let appended = match self.ledger.append(draft, self.words(turn, decision, review)).await {
             Err(error @ AppendError::Unwritable(_)) if self.delivers_unrecorded(turn) => {
                 tracing::error!(audit_id = %decision.id, %error, "a reply leaves unrecorded");
                 return Ok((None, Delivery::unrecorded(self.ledger.clone())));
@@ -76,7 +80,7 @@ impl Engine {
         self.settings.audit_failure == AuditFailure::DeliverAndAlert && !grave
     }
 
-    fn words(&self, turn: &Turn, decision: &Decision) -> Body {
+    fn words(&self, turn: &Turn, decision: &Decision, review: Option<&NewReview>) -> Body {
         let mut body = Body::empty();
         let mut add = |name: String, text: Vec<u8>| {
             let mut salt = [0; 32];
@@ -90,6 +94,9 @@ impl Engine {
         add(memory::WORDS.into(), encode(&decision.remembered));
         if let Some(field) = &decision.field {
             add("field".into(), encode(field));
+        }
+        if let Some(review) = review {
+            add(unasked::WORDS.into(), encode(review));
         }
         if let Some(kept) = &turn.kept {
             add("kept".into(), encode(kept));
@@ -164,6 +171,15 @@ fn public_part(decision: &Decision) -> Value {
         ("escalating", Value::Bool(decision.remembered.trend.now.any())),
         ("choices", Value::Array(decision.choices.iter().map(choice).collect())),
     ];
+    if decision.interface != Interface::Chat {
+        pairs.push(("agent", Value::from(decision.interface.as_str())));
+    }
+    if let Some(key) = &decision.key {
+        pairs.push(("key", Value::from(key.as_str())));
+    }
+    if let Some(refusal) = decision.refusal {
+        pairs.push(("refusal", Value::from(refusal.as_str())));
+    }
     if let Some(version) = decision.terms.policy_version {
         pairs.push(("policy_version", Value::Uint(version)));
     }

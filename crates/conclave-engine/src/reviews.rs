@@ -73,7 +73,7 @@ impl People {
         }
         let now_ms = self.clock.now_ms();
         let mut review = Review::open(&new, now_ms);
-        review.assigned_to = self.least_busy(&new.tenant, new.community.as_deref()).await?;
+        review.assigned_to = self.least_busy(&new).await?;
         let record = Record {
             key,
             version: 0,
@@ -94,17 +94,21 @@ impl People {
         }
     }
 
-    /// The elder of a community who has least to do; nobody where there is no community.
-    async fn least_busy(
-        &self,
-        tenant: &TenantId,
-        community: Option<&str>,
-    ) -> Result<Option<String>, PeopleError> {
-        let Some(community) = community else { return Ok(None) };
-        let elders = self.elders(tenant, community).await?;
+    /// Who of those that may decide has least to do: elders of the community, else reviewers.
+    async fn least_busy(&self, new: &NewReview) -> Result<Option<String>, PeopleError> {
+        let able = match &new.community {
+            Some(community) => {
+                let elders = self.elders(&new.tenant, community).await?;
+                elders.into_iter().map(|elder| elder.person).collect()
+            }
+            None => self.reviewers(new).await,
+        };
+        if able.is_empty() {
+            return Ok(None);
+        }
         let query = RecordQuery {
-            owner: Some(community_id(community)),
-            ..open_reviews(Some(tenant.clone()), 0, LOAD_COUNTED_MAX)
+            owner: Some(new.community.as_deref().map(community_id).unwrap_or_default()),
+            ..open_reviews(Some(new.tenant.clone()), 0, LOAD_COUNTED_MAX)
         };
         let mut load: HashMap<String, usize> = HashMap::new();
         for review in self.list(query).await?.iter().filter_map(read::<Review>) {
@@ -112,10 +116,22 @@ impl People {
                 *load.entry(person).or_default() += 1;
             }
         }
-        let least = elders.into_iter().min_by_key(|elder| {
-            (load.get(&elder.person).copied().unwrap_or_default(), elder.person.clone())
+        let least = able
+            .into_iter()
+            .min_by_key(|one| (load.get(one).copied().unwrap_or_default(), one.clone()));
+        Ok(least)
+    }
+
+    /// The reviewers who may decide this; nobody decides what came from their own key. Whom it is given
+    /// to is a help: where nobody can say, any of them may claim it.
+    async fn reviewers(&self, new: &NewReview) -> Vec<String> {
+        let Some(staff) = &self.staff else { return Vec::new() };
+        let mut known = staff.reviewers(&new.tenant).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "reviewers could not be listed: a review is given to nobody");
+            Vec::new()
         });
-        Ok(least.map(|elder| elder.person))
+        known.retain(|holder| new.author.as_deref() != Some(holder.as_str()));
+        known
     }
 
     /// Makes a change durable with its entry and what webhooks are told of it.

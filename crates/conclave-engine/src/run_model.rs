@@ -4,8 +4,10 @@
 //! **Invariant:** nothing of an answer reaches the next prompt.
 
 use crate::engine::Engine;
+use crate::guard_budget::at_most;
 use crate::ports::{ModelRequest, OfferedModel};
 use crate::running::Running;
+use crate::spend::is_unseen;
 use crate::trace::{self, SpanKind};
 use crate::workshop::BUILTIN;
 use conclave_core::{Candidate, FinishReason, GenerationFailure, Message, Role, Score};
@@ -42,7 +44,9 @@ impl Engine {
         let Some(class) = run.recipe.models.fallback else { return answer };
         let other = self.workshop.model(class).to_owned();
         let sensitivity = run.request.context.sensitivity_level;
-        let usable = other != first && self.workshop.permits(&other, sensitivity);
+        let usable = other != first
+            && self.workshop.permits(&other, sensitivity)
+            && self.in_force(&run.tenant).policy.permits(&other);
         // An extract is no substitute for an answer that was paid for.
         match answer {
             Err(NoResult::Upstream(_)) if usable && other != BUILTIN => {
@@ -73,7 +77,13 @@ impl Engine {
             let answer = trace::span("chat", SpanKind::Client, answer, told).await;
             run.model_time += began.elapsed();
             run.attempts.push(answer.clone());
-            let candidate = answer.map_err(NoResult::Upstream)?;
+            let candidate = answer.map_err(|failure| {
+                if is_unseen(failure) {
+                    // Nobody saw the end of the call, so the most it can come to counts.
+                    run.cost = run.cost.saturating_add(offered.cost(at_most(run)));
+                }
+                NoResult::Upstream(failure)
+            })?;
             run.spend(&offered, candidate.usage);
             match shaped(run, &candidate) {
                 Ok(result) => return Ok(result),

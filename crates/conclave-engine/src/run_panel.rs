@@ -5,7 +5,7 @@ use crate::execute::spoken;
 use crate::off_thread;
 use crate::running::{Running, texts};
 use conclave_core::{
-    Candidate, Message, Mode, PanelRun, Role, Scrutiny, Sensitivity, TurnContext, decide,
+    Candidate, Message, MicroUsd, Mode, PanelRun, Role, Scrutiny, Sensitivity, TurnContext, decide,
 };
 use conclave_recipes::{Address, Phase};
 use conclave_verifiers::Case;
@@ -45,6 +45,8 @@ impl Engine {
         .await;
         let ballots = self.panel.judge(Arc::new(case), self.settings.panel_deadline).await;
         let consensus = decide(&ballots, self.settings.bars(scrutiny(run)), run.crisis);
+        let judged = ballots.iter().fold(MicroUsd(0), |sum, one| sum.saturating_add(one.cost));
+        run.cost = run.cost.saturating_add(judged);
         run.panel = Some(PanelRun { ballots, consensus });
     }
 }

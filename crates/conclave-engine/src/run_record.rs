@@ -12,12 +12,15 @@ use crate::record;
 use crate::records::{Record, RecordChange, RecordKey, RecordKind};
 use crate::run_panel::scrutiny;
 use crate::running::{Running, change_texts, redacted};
+use crate::unasked;
 use conclave_core::{Action, Attempt, Candidate, Outcome, Sensitivity};
+use conclave_failpoint as failpoint;
 use conclave_govern::{Issue, NewReview, Priority, ReviewKind};
 use conclave_ledger::{Body, Draft, Kind, Value as Public};
 use conclave_recipes::{Guard, RunFigures, Taken, Work, cluster_purity};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// What a run comes to, once everything is known.
 struct Closed {
@@ -48,14 +51,21 @@ impl Engine {
             public: self.run_public(&run, &closed),
         };
         let mut promise = draft.clone();
-        let appended = self.ledger.append(draft, self.run_words(&run, &closed)).await?;
+        let is_held = matches!(ending, Ending::Held { .. });
+        let review = is_held.then(|| review_of(&run));
+        let words = self.run_words(&run, &closed, review.as_ref());
+        let appended = self.ledger.append(draft, words).await;
+        // Money was spent whether or not it could be recorded.
+        self.settle_run(&run).await;
+        let appended = appended?;
+        failpoint::reach("run.recorded");
         promise.parent = Some(appended.id);
         let delivery = Delivery::new(self.ledger.clone(), promise);
         self.workshop.note(&run.recipe.name, duration_ms, failed);
         let mut response = closed.response.clone();
-        if let Ending::Held { review } = &mut ending {
-            match self.ask_people(&run).await {
-                Ok(id) => review.clone_from(&id),
+        if let (Ending::Held { review: id }, Some(review)) = (&mut ending, review) {
+            match self.ask_people(review).await {
+                Ok(made) => *id = made,
                 Err(why) => {
                     tracing::error!(run = %run.id, %why, "a held run could not be handed to people");
                     ending = Ending::Unguarded;
@@ -139,41 +149,9 @@ impl Engine {
     }
 
     /// Has the run wait for the right people.
-    async fn ask_people(&self, run: &Running) -> Result<String, String> {
+    async fn ask_people(&self, review: NewReview) -> Result<String, String> {
         let governance = self.governed.governance.as_ref();
         let governance = governance.ok_or_else(|| "nobody is configured".to_owned())?;
-        let held: Vec<_> = run.outcomes.iter().filter(|one| one.taken >= Taken::Held).collect();
-        let cultural = held.iter().any(|one| one.guard == Guard::Cultural);
-        let kind = match (cultural, held.is_empty() && !is_critical(run)) {
-            (true, _) => ReviewKind::ElderReview,
-            (false, true) => ReviewKind::Draft,
-            (false, false) => ReviewKind::Escalation,
-        };
-        let mut issues: Vec<_> = held
-            .iter()
-            .map(|one| Issue { code: one.code.to_owned(), detail: one.detail.clone() })
-            .collect();
-        let critical = run.evaluation.iter().flat_map(|done| &done.critical);
-        issues.extend(critical.map(|metric| Issue {
-            code: metric.as_str().to_owned(),
-            detail: "The result is far from what it must be.".to_owned(),
-        }));
-        if run.panel.as_ref().is_some_and(|panel| !panel.consensus.delivers()) {
-            let detail = "The verifiers would not let these words pass.".to_owned();
-            issues.push(Issue { code: "panel".to_owned(), detail });
-        }
-        let review = NewReview {
-            kind,
-            tenant: run.tenant.clone(),
-            content_type: format!("recipe:{}", run.recipe.name),
-            community: if cultural { run.community.clone() } else { None },
-            issues,
-            priority: priority(run, kind),
-            audit_id: Some(run.id),
-            author: run.key.as_ref().map(|key| key.as_str().to_owned()),
-            subject: run.who.subject,
-            four_eyes: run.sacred,
-        };
         answer(async { governance.submit(review).await }).await
     }
 
@@ -210,7 +188,7 @@ impl Engine {
         }
     }
 
-    fn run_words(&self, run: &Running, closed: &Closed) -> Body {
+    fn run_words(&self, run: &Running, closed: &Closed, review: Option<&NewReview>) -> Body {
         let mut body = Body::empty();
         let mut add = |name: String, value: &dyn Fn() -> Vec<u8>| {
             let mut salt = [0; 32];
@@ -227,6 +205,9 @@ impl Engine {
         add("guards".into(), &|| encode(&run.outcomes));
         add("evaluation".into(), &|| encode(&run.evaluation));
         add("citations".into(), &|| encode(&run.report));
+        if let Some(review) = review {
+            add(unasked::WORDS.into(), &|| encode(review));
+        }
         if !run.tokens.is_empty() {
             add("tokens".into(), &|| encode(&run.tokens));
         }
@@ -244,6 +225,12 @@ impl Engine {
         add("response".into(), &|| encode(&closed.response));
         add("delivered.0".into(), &|| encode(&json!({"text": text})));
         body
+    }
+
+    /// Who was asked; this house where no model was.
+    fn provider_of(&self, run: &Running) -> Arc<str> {
+        let offered = self.models.find(&run.model).filter(|_| !run.attempts.is_empty());
+        offered.map_or_else(|| "conclave".into(), |offered| offered.provider)
     }
 
     fn run_public(&self, run: &Running, closed: &Closed) -> Public {
@@ -278,6 +265,9 @@ impl Engine {
             ("model", Public::from(run.model.as_str())),
             ("latency_ms", Public::Uint(figures.duration_ms)),
             ("cost", Public::Uint(figures.cost)),
+            ("provider", Public::from(&*self.provider_of(run))),
+            ("key", run.key.as_ref().map_or(Public::Null, |key| Public::from(key.as_str()))),
+            ("consent_verified", Public::Bool(run.consent_verified)),
             ("tokens_in", Public::Uint(run.usage.input_tokens)),
             ("tokens_out", Public::Uint(run.usage.output_tokens)),
             ("bars", Public::Array(bars.to_vec())),
@@ -286,6 +276,42 @@ impl Engine {
             ("eval", evaluation_row(run)),
             ("figures", figures_row(figures)),
         ])
+    }
+}
+
+/// The review that a held run needs.
+fn review_of(run: &Running) -> NewReview {
+    let held: Vec<_> = run.outcomes.iter().filter(|one| one.taken >= Taken::Held).collect();
+    let cultural = held.iter().any(|one| one.guard == Guard::Cultural);
+    let kind = match (cultural, held.is_empty() && !is_critical(run)) {
+        (true, _) => ReviewKind::ElderReview,
+        (false, true) => ReviewKind::Draft,
+        (false, false) => ReviewKind::Escalation,
+    };
+    let mut issues: Vec<_> = held
+        .iter()
+        .map(|one| Issue { code: one.code.to_owned(), detail: one.detail.clone() })
+        .collect();
+    let critical = run.evaluation.iter().flat_map(|done| &done.critical);
+    issues.extend(critical.map(|metric| Issue {
+        code: metric.as_str().to_owned(),
+        detail: "The result is far from what it must be.".to_owned(),
+    }));
+    if run.panel.as_ref().is_some_and(|panel| !panel.consensus.delivers()) {
+        let detail = "The verifiers would not let these words pass.".to_owned();
+        issues.push(Issue { code: "panel".to_owned(), detail });
+    }
+    NewReview {
+        kind,
+        tenant: run.tenant.clone(),
+        content_type: format!("recipe:{}", run.recipe.name),
+        community: if cultural { run.community.clone() } else { None },
+        issues,
+        priority: priority(run, kind),
+        audit_id: Some(run.id),
+        author: run.key.as_ref().map(|key| key.as_str().to_owned()),
+        subject: run.who.subject,
+        four_eyes: run.sacred,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::execute::{ExecuteError, given};
 use crate::ports::DecisionFilter;
 use crate::pseudonym::pseudonym;
 use crate::records::{Record, RecordChange, RecordKey, RecordKind, RecordQuery, RecordsError};
+use crate::reviews::review_id_of;
 use crate::run_record::figures_of;
 use crate::running::{Run, Running};
 use crate::stored::StoredDecision;
@@ -107,9 +108,11 @@ impl Engine {
         let pending = || "pending".to_owned();
         let run = self.kept(RecordKind::Run, tenant, &id.to_string()).await?;
         let review = run.and_then(|run| run.data["review"].as_str().map(str::to_owned));
-        let Some(review) = review else { return Ok((None, pending(), None)) };
+        // A run that nobody noted may have its review all the same: its id follows from the run's.
+        let noted = review.clone();
+        let review = review.unwrap_or_else(|| review_id_of(id));
         let record = self.kept(RecordKind::Review, tenant, &review).await?;
-        let Some(record) = record else { return Ok((Some(review), pending(), None)) };
+        let Some(record) = record else { return Ok((noted, pending(), None)) };
         let edited = record.data.get("edited").filter(|edited| !edited.is_null()).cloned();
         Ok((Some(review), record.state, edited))
     }

@@ -7,6 +7,7 @@ use crate::cost;
 use crate::decision::{Choice, Terms};
 use crate::deliver::DeliverError;
 use crate::engine::Engine;
+use crate::governance::{Announcement, EventKind};
 use crate::ports::{OfferedModel, Pseudonyms};
 use crate::preflight::Examination;
 use crate::settings::Settings;
@@ -19,7 +20,7 @@ use conclave_govern::{
     TenantPolicy, Usd,
 };
 use conclave_ledger::{Body, Draft, Kind, Value as Public};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -57,17 +58,8 @@ impl Spending {
     /// What the turn cost: tokens that were counted, and the most for calls whose end nobody saw.
     pub(crate) fn cost(&self, turn: &Turn, choices: &[Choice]) -> MicroUsd {
         let attempts = || choices.iter().flat_map(|choice| &choice.attempts);
-        let unseen = attempts().filter(|attempt| {
-            let failure = attempt.candidate.as_ref().err();
-            matches!(
-                failure,
-                Some(
-                    GenerationFailure::Timeout
-                        | GenerationFailure::Invalid
-                        | GenerationFailure::TooLarge
-                )
-            )
-        });
+        let unseen = attempts()
+            .filter(|attempt| attempt.candidate.as_ref().err().is_some_and(|why| is_unseen(*why)));
         let unseen = u64::try_from(unseen.count()).unwrap_or(u64::MAX);
         let known = cost::of_turn(choices, |usage| self.price.cost(usage));
         if unseen == 0 || self.price.is_free() {
@@ -76,6 +68,14 @@ impl Spending {
         let call = size_of(turn, 1, &self.price).call(&self.price);
         known.saturating_add(MicroUsd(call.0.saturating_mul(unseen)))
     }
+}
+
+/// Whether a model may have answered, and been paid for it, although nobody saw what.
+pub(crate) const fn is_unseen(failure: GenerationFailure) -> bool {
+    matches!(
+        failure,
+        GenerationFailure::Timeout | GenerationFailure::Invalid | GenerationFailure::TooLarge
+    )
 }
 
 /// How large a turn is at most, under what its body and the model's price say.
@@ -228,6 +228,47 @@ impl Engine {
         }
     }
 
+    /// Sets aside what reading the turn once can cost; nothing is written in answer, and nobody judges.
+    ///
+    /// # Errors
+    /// When a limit forbids it or cannot be checked.
+    pub(crate) async fn pay_for_reading(
+        &self,
+        turn: &Turn,
+        examined: &Examination,
+        in_force: &InForce,
+        offered: OfferedModel,
+    ) -> Result<Spending, Unpaid> {
+        let mut spending = Spending::unlimited(offered);
+        let Some(steward) = &self.steward else { return Ok(spending) };
+        let policy = &*in_force.policy;
+        spending.terms.policy_version = (in_force.version > 0).then_some(in_force.version);
+        let known = steward.price(policy, &turn.model);
+        spending.price = known.unwrap_or(spending.price);
+        if !policy.limits_money() {
+            return Ok(spending);
+        }
+        let (now_ms, session) = (self.clock.now_ms(), session_of(&examined.who));
+        if let Some(until_ms) = steward.state.stopped_until(session, now_ms) {
+            return Err(Unpaid::RunningAway { until_ms });
+        }
+        let price = known.ok_or_else(|| Unpaid::Unpriced(turn.model.clone()))?;
+        let most = size_of(turn, 1, &price).call(&price);
+        let (id, scopes) = (examined.id.0.into_bytes(), scopes(turn, &examined.who));
+        let ask = steward.ask(policy, (id, &scopes), most, None, now_ms);
+        match steward.set_aside(policy, ask).await {
+            Ok(grant) => {
+                spending.held = grant.map(|_| id);
+                Ok(spending)
+            }
+            Err((unpaid, crossing)) => {
+                crossing.iter().for_each(|crossing| self.note_crossing(&turn.tenant, crossing));
+                steward.state.note_refused(session, now_ms, policy);
+                Err(unpaid)
+            }
+        }
+    }
+
     async fn set_aside(
         &self,
         steward: &Steward,
@@ -305,7 +346,7 @@ impl Engine {
     }
 
     /// Tells everybody who should know that a limit comes near: once in each period and scope.
-    fn note_crossing(&self, tenant: &TenantId, crossing: &Crossing) {
+    pub(crate) fn note_crossing(&self, tenant: &TenantId, crossing: &Crossing) {
         let Some(steward) = &self.steward else { return };
         let Crossing { line, percent, spent } = crossing;
         let (scope, period) = (line.key.scope.as_str(), line.key.period.as_str());
@@ -326,6 +367,28 @@ impl Engine {
             ..Draft::new(Kind::Other("budget.alert".to_owned()), line.key.tenant)
         };
         self.ledger.append_soon(draft, Body::empty());
+        self.tell_of_crossing(tenant, crossing);
+    }
+
+    /// Tells the tenant's webhooks; nobody waits for it.
+    fn tell_of_crossing(&self, tenant: &TenantId, crossing: &Crossing) {
+        let Some(governance) = self.governed.governance.clone() else { return };
+        let Crossing { line, percent, spent } = crossing;
+        let data = json!({
+            "scope": line.key.scope.as_str(),
+            "period": line.key.period.as_str(),
+            "percent": percent,
+            "limit_microusd": line.limit.0,
+            "spent_microusd": spent.0,
+            "resets_at_ms": line.key.period.end_ms(line.key.number),
+        });
+        let (tenant, kind) = (tenant.clone(), EventKind::BudgetAlert);
+        tokio::spawn(async move {
+            let told = governance.announce(&tenant, Announcement { kind, data }).await;
+            if let Err(error) = told {
+                tracing::error!(%error, "nobody could be told of a budget");
+            }
+        });
     }
 }
 
@@ -353,7 +416,6 @@ fn scopes(turn: &Turn, who: &Pseudonyms) -> Scopes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn text_has_a_token_a_byte_and_a_picture_its_own_measure() {

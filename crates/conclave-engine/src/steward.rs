@@ -460,12 +460,14 @@ impl Purse for Steward {
             let (_, policy) = self.policy(&ask.scopes.tenant);
             let hold = self.ask(&policy, (ask.id, &ask.scopes), ask.most, None, ask.now_ms);
             let set = self.set_aside(&policy, hold).await;
-            set.map(|_| ()).map_err(|(unpaid, _)| match unpaid {
+            set.map(|_| ()).map_err(|(unpaid, crossing)| match unpaid {
                 Unpaid::Request { limit, .. } => {
-                    PurseError::Exceeded { scope: Scope::Request, limit, left: limit }
+                    let (scope, left) = (Scope::Request, limit);
+                    PurseError::Exceeded { scope, limit, left, crossing: None }
                 }
                 Unpaid::Exceeded { line, left, .. } => {
-                    PurseError::Exceeded { scope: line.key.scope, limit: line.limit, left }
+                    let (scope, crossing) = (line.key.scope, crossing.map(Box::new));
+                    PurseError::Exceeded { scope, limit: line.limit, left, crossing }
                 }
                 other => PurseError::Unavailable(other.to_string()),
             })
@@ -473,11 +475,17 @@ impl Purse for Steward {
         .boxed()
     }
 
-    fn settle(&self, id: [u8; 16], spent: MicroUsd) -> BoxFuture<'_, Result<(), PurseError>> {
+    fn settle<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: [u8; 16],
+        spent: MicroUsd,
+    ) -> BoxFuture<'a, Result<Vec<Crossing>, PurseError>> {
         lock(&self.state.running).remove(&id);
-        let settled = self.state.accounts.settle(id, spent, Vec::new());
+        let (_, policy) = self.policy(tenant);
+        let settled = self.state.accounts.settle(id, spent, policy.alert_at_percent.clone());
         let named = |error: AccountsError| PurseError::Unavailable(error.to_string());
-        async move { settled.await.map(|_| ()).map_err(named) }.boxed()
+        async move { settled.await.map_err(named) }.boxed()
     }
 }
 

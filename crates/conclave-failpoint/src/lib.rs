@@ -16,11 +16,12 @@ mod armed {
     pub const VARIABLE: &str = "CONCLAVE_DIE_AT";
 
     /// Every place there is.
-    pub const PLACES: [&str; 26] = [
+    pub const PLACES: [&str; 27] = [
         "turn.accepted",
         "turn.answered",
         "turn.decided",
         "turn.recorded",
+        "run.recorded",
         "reply.begun",
         "reply.half_sent",
         "spool.before_create",

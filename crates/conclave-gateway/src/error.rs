@@ -1,6 +1,7 @@
 //! Every error a client can see, and its one mapping to HTTP.
 
 use axum::response::{IntoResponse, Response};
+use conclave_engine::Refusal;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -63,6 +64,12 @@ impl ApiError {
     /// 403: the key is known but not for this.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "permission_error", "forbidden", message)
+    }
+
+    /// 403: the person has not agreed, or the words may not go there.
+    pub fn refused(refusal: Refusal) -> Self {
+        let (status, code) = (StatusCode::FORBIDDEN, refusal.as_str());
+        Self::new(status, "permission_error", code, refusal.sentence())
     }
 
     /// 404: nothing of that name.
@@ -154,6 +161,17 @@ impl ApiError {
             "api_error",
             "audit_unavailable",
             "The decision cannot be recorded, so the reply is withheld; try again shortly.",
+        );
+        Self { retry_after_s: Some(5), ..error }
+    }
+
+    /// 503: a guard could not be asked, and there is nothing that may be said instead.
+    pub fn guard_unavailable() -> Self {
+        let error = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "api_error",
+            "guard_unavailable",
+            "What must be looked at first cannot be looked at right now; try again shortly.",
         );
         Self { retry_after_s: Some(5), ..error }
     }

@@ -250,6 +250,12 @@ impl TenantPolicy {
             && (self.allowed_models.is_empty() || named(&self.allowed_models))
     }
 
+    /// Whether a recipe, or another way of asking, needs a person's consent; `*` names all of them.
+    #[must_use]
+    pub fn requires_consent(&self, agent: &str) -> bool {
+        self.require_consent_for_agents.iter().any(|name| name == agent || name == "*")
+    }
+
     /// Whether any limit on money is in force.
     #[must_use]
     pub fn limits_money(&self) -> bool {
@@ -319,10 +325,11 @@ impl TenantPolicy {
             alert_at_percent,
             breaker,
             modes,
-            require_consent_for_agents,
-            regions,
             retention_days
         );
+        // Whoever must be asked, and where words may go, can only become more.
+        join(&mut self.require_consent_for_agents, &defaults.require_consent_for_agents);
+        join(&mut self.regions, &defaults.regions);
         self.scrutiny_min = self.scrutiny_min.max(defaults.scrutiny_min);
         self.harm_threshold = match (self.harm_threshold, defaults.harm_threshold) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -330,6 +337,15 @@ impl TenantPolicy {
         };
         self.block_injection |= defaults.block_injection;
         self
+    }
+}
+
+/// Adds the names that are not there yet.
+fn join(names: &mut Vec<String>, others: &[String]) {
+    for other in others {
+        if !names.contains(other) {
+            names.push(other.clone());
+        }
     }
 }
 

@@ -85,7 +85,7 @@ impl Priority {
 }
 
 /// Something that shall wait for a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewReview {
     /// Why.
     pub kind: ReviewKind,

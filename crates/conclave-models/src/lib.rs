@@ -45,5 +45,8 @@ pub use hosted::{HostedModel, Provider};
 pub use protocol::Protocol;
 pub use registry::{DuplicateModel, Entry, Models};
 pub use ssrf::{AddressError, AddressPolicy, BaseUrl};
-pub use verifiers::{Guard, GuardTemplate, HttpVerifier, ModelJudge, Moderation, OutsideSeat};
+pub use verifiers::{
+    GUARD_TOKENS, Guard, GuardTemplate, HttpVerifier, JUDGE_TOKENS, ModelJudge, Moderation,
+    OutsideSeat,
+};
 pub use web::{WebClient, WebError};

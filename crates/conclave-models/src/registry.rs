@@ -19,6 +19,8 @@ pub struct Entry {
     pub upstream: String,
     /// Who runs it.
     pub provider: Arc<str>,
+    /// Who runs the models that stand in for it.
+    pub stand_ins: Vec<Arc<str>>,
     /// What answers.
     pub model: Arc<dyn Model>,
     /// Price per million tokens read.
@@ -90,6 +92,13 @@ impl ModelDirectory for Models {
         })
     }
 
+    fn providers(&self, name: &str) -> Vec<Arc<str>> {
+        let asked = |entry: &Entry| {
+            std::iter::once(&entry.provider).chain(&entry.stand_ins).cloned().collect()
+        };
+        self.get(name).map(asked).unwrap_or_default()
+    }
+
     fn names(&self) -> Vec<(String, Arc<str>)> {
         self.list().map(|entry| (entry.name.clone(), Arc::clone(&entry.provider))).collect()
     }
@@ -106,6 +115,7 @@ mod tests {
             name: name.into(),
             upstream: format!("upstream-{name}"),
             provider: "somebody".into(),
+            stand_ins: vec!["another".into()],
             model: Arc::new(Builtin::new().unwrap()),
             input_price: MicroUsd(2_000_000),
             output_price: MicroUsd(8_000_000),
@@ -117,6 +127,8 @@ mod tests {
         let models = Models::new([entry("large"), entry("fast")]).unwrap();
         assert_eq!(models.get("fast").unwrap().upstream, "upstream-fast");
         assert!(models.find("upstream-fast").is_none());
+        let asked = models.providers("fast");
+        assert_eq!(asked, ["somebody".into(), "another".into()], "stand-ins are asked too");
         let names: Vec<String> = models.names().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["fast", "large"]);
     }

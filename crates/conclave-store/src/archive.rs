@@ -236,7 +236,7 @@ fn find(conn: &Connection, tenant: u64, id: AuditId) -> rusqlite::Result<Vec<Sto
 
 fn list(conn: &Connection, filter: &DecisionFilter) -> rusqlite::Result<Vec<DecisionRow>> {
     let mut sql = "SELECT id, seq, timestamp_ms, outcome, action, safety_score_e4,
-                   regeneration_attempts, crisis, scrutiny, model, latency_ms
+                   regeneration_attempts, crisis, scrutiny, model, latency_ms, tenant
                    FROM response_audit_log WHERE 1"
         .to_owned();
     let mut values: Vec<Sql> = Vec::new();
@@ -287,6 +287,7 @@ fn decision_row(row: &Row<'_>) -> rusqlite::Result<DecisionRow> {
         scrutiny: row.get(8)?,
         model: row.get(9)?,
         latency_ms: number(10)?,
+        tenant: row.get::<_, i64>(11)?.cast_unsigned(),
     })
 }
 

@@ -3,10 +3,10 @@
 //! **Invariant:** a password is never stored or logged; only the slow hash of it comes here.
 
 use crate::error::StoreError;
-use crate::keys::{BookTables, Pepper, open_tables};
+use crate::keys::{BookTables, Note, Pepper, open_tables};
 use crate::postgres::DatabaseUrl;
 use conclave_core::TenantId;
-use conclave_engine::KeyRole;
+use conclave_engine::{Entropy, KeyRole};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -69,6 +69,43 @@ impl PeopleBook {
         self.lock().put_person(person, true)
     }
 
+    /// Enters a person, or gives a known one a new password and role; leaves a note that becomes an
+    /// entry of the ledger. Says whether they are new.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub fn enter(
+        &self,
+        person: &PersonRecord,
+        now_ms: u64,
+        entropy: &dyn Entropy,
+    ) -> Result<bool, StoreError> {
+        let mut tables = self.lock();
+        let known = tables.people()?.iter().any(|one| one.name == person.name);
+        let what = if known { "person.changed" } else { "person.entered" };
+        let note = Note::of_person(what, person, now_ms, entropy);
+        tables.enter_person(person, &note)?;
+        Ok(!known)
+    }
+
+    /// Removes a person and leaves a note that becomes an entry of the ledger; says whether there was
+    /// one.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    pub fn remove(
+        &self,
+        name: &str,
+        now_ms: u64,
+        entropy: &dyn Entropy,
+    ) -> Result<bool, StoreError> {
+        let mut tables = self.lock();
+        let known = tables.people()?.into_iter().find(|one| one.name == name);
+        let Some(person) = known else { return Ok(false) };
+        let note = Note::of_person("person.removed", &person, now_ms, entropy);
+        tables.remove_person(name, &note)
+    }
+
     /// Everyone, by name.
     ///
     /// # Errors
@@ -101,6 +138,18 @@ pub(crate) fn person(
 mod tests {
     use super::*;
 
+    macro_rules! always {
+        ($($name:ident: $byte:literal),*) => {$(
+            struct $name;
+            impl Entropy for $name {
+                fn fill(&self, bytes: &mut [u8]) {
+                    bytes.fill($byte);
+                }
+            }
+        )*};
+    }
+    always!(Sevens: 7, Eights: 8, Nines: 9);
+
     #[test]
     fn people_are_entered_once_and_changed_after() {
         let dir = tempfile::tempdir().unwrap();
@@ -121,5 +170,12 @@ mod tests {
         let other = PersonRecord { name: "second".into(), ..person.clone() };
         assert!(!book.put_first(&other).unwrap(), "somebody is there already");
         assert_eq!(open().list().unwrap(), [person]);
+        let other = PersonRecord { role: KeyRole::Elder, ..other };
+        assert!(book.enter(&other, 8, &Sevens).unwrap(), "they are new");
+        assert!(!book.enter(&other, 9, &Eights).unwrap(), "they are known");
+        assert!(book.remove("second", 10, &Nines).unwrap());
+        assert!(!book.remove("second", 11, &Sevens).unwrap(), "nobody of that name is left");
+        let notes = crate::keys::SqliteNotes::open(dir.path()).unwrap().waiting(9).unwrap();
+        assert_eq!(notes.len(), 3, "every change becomes an entry");
     }
 }

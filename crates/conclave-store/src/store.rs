@@ -26,7 +26,7 @@ use crate::snapshot::{Snapshots, ask};
 use crate::spool::{
     Fallback, Intake, Kept, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
 };
-use crate::usage::{DailyUsage, UsageSource};
+use crate::usage::{AddedUp, UsageSource};
 use crate::vault::{RootKey, Vault};
 use conclave_engine::{
     Accounts, Archive, Entropy, KeyRing, Ledger, Proofs, Records, Subjects, UsageBook,
@@ -188,10 +188,10 @@ impl Store {
         self.purse.charge_expired();
     }
 
-    /// What was used, day by day.
+    /// What was used, added up.
     #[must_use]
     pub fn usage(&self) -> Arc<dyn UsageBook> {
-        Arc::new(DailyUsage {
+        Arc::new(AddedUp {
             source: Arc::clone(&self.usage),
             intake: Arc::clone(&self.ledger.intake),
             progress: Arc::clone(&self.ledger.progress),
@@ -308,6 +308,18 @@ impl Store {
     #[must_use]
     pub fn records(&self) -> Arc<dyn Records> {
         Arc::new(self.records.clone())
+    }
+
+    /// Seals a copy of what the database holds, to be kept beside it; it opens without the database.
+    #[must_use]
+    pub fn seal_copy(&self, name: &str, text: &[u8]) -> Vec<u8> {
+        self.records.seal_copy(name, text)
+    }
+
+    /// Such a copy again; `None` where it is not what was sealed.
+    #[must_use]
+    pub fn open_copy(&self, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        self.records.open_copy(name, sealed)
     }
 
     /// Who this installation is in the log.

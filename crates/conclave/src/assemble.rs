@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
     Archive, BuiltIn, Clock, Engine, Entropy, Governed, Ledger, Memory, Panel, People, Policies,
-    Records, Settings, StewardState, Subjects, Verifier, Workshop,
+    Records, Settings, Staff, StewardState, Subjects, Verifier, Workshop,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
@@ -49,6 +49,7 @@ pub struct Ground {
 pub fn ground(
     store: &Store,
     steward: Arc<StewardState>,
+    staff: Option<Arc<dyn Staff>>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 ) -> Ground {
@@ -56,6 +57,10 @@ pub fn ground(
     let (subjects, key) = (store.subjects(), store.pseudonym_key());
     let people =
         People::new(records.clone(), subjects.clone(), clock.clone(), entropy.clone(), key);
+    let people = match staff {
+        Some(staff) => people.with_staff(staff),
+        None => people,
+    };
     Ground {
         ledger: store.ledger(),
         archive: store.archive(),

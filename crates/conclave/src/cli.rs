@@ -1,7 +1,10 @@
 //! The map of the command line.
 
-use crate::cli_people::{ConsentsCommand, ProtocolsCommand, ReviewsCommand, WebhooksCommand};
+use crate::cli_people::{
+    ConsentsCommand, PeopleCommand, ProtocolsCommand, ReviewsCommand, UsageArgs, WebhooksCommand,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use conclave_engine::KeyRole;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -49,6 +52,11 @@ pub enum Command {
     /// Tenants and what they may do and spend, through a running gateway.
     #[command(subcommand)]
     Tenants(TenantsCommand),
+    /// Accounts for the dashboard: enter, list and remove them; works while the gateway runs.
+    #[command(subcommand)]
+    People(PeopleCommand),
+    /// What was used and spent, by day, model, person, key and more; asks a running gateway.
+    Usage(UsageArgs),
     /// What is kept of a person: export it, or erase it; while no gateway runs.
     #[command(subcommand)]
     Subject(SubjectCommand),
@@ -611,6 +619,21 @@ pub enum RoleName {
     Auditor,
     /// Everything.
     Owner,
+}
+
+impl RoleName {
+    /// The role.
+    #[must_use]
+    pub const fn key_role(self) -> KeyRole {
+        match self {
+            Self::App => KeyRole::App,
+            Self::Reviewer => KeyRole::Reviewer,
+            Self::Elder => KeyRole::Elder,
+            Self::Admin => KeyRole::Admin,
+            Self::Auditor => KeyRole::Auditor,
+            Self::Owner => KeyRole::Owner,
+        }
+    }
 }
 
 /// `conclave recipes`

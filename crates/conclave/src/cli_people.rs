@@ -1,5 +1,6 @@
 //! The part of the command line that speaks to a running gateway about people.
 
+use crate::cli::{DataArgs, RoleName};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -12,6 +13,73 @@ pub struct HouseArgs {
     /// An API key of a role that may.
     #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
     pub key: Option<String>,
+}
+
+/// `conclave people`
+#[derive(Debug, Subcommand)]
+pub enum PeopleCommand {
+    /// Enter an account, or give one a new password and role; the password is shown once.
+    Add(PersonArgs),
+    /// List accounts.
+    List(DataArgs),
+    /// Remove an account; whoever is signed in with it is signed out.
+    Remove {
+        /// Whose.
+        name: String,
+        /// Where.
+        #[command(flatten)]
+        data: DataArgs,
+    },
+}
+
+/// `conclave people add`
+#[derive(Debug, Args)]
+pub struct PersonArgs {
+    /// The name they sign in with.
+    pub name: String,
+    /// What they may do.
+    #[arg(long, value_enum, default_value_t = RoleName::Reviewer)]
+    pub role: RoleName,
+    /// Whose.
+    #[arg(long, default_value = "default")]
+    pub tenant: String,
+    /// With the role elder: name them for this community at the gateway, with --key of the owner for its
+    /// first elder and of one of its elders from then on; may be given several times.
+    #[arg(long = "community", value_name = "NAME")]
+    pub communities: Vec<String>,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Which gateway, where a community is named.
+    #[command(flatten)]
+    pub house: HouseArgs,
+}
+
+/// `conclave usage`
+#[derive(Debug, Args)]
+pub struct UsageArgs {
+    /// The first day, such as 2026-01-01 [default: thirty days].
+    #[arg(long, value_name = "DATE")]
+    pub from: Option<String>,
+    /// The last day, itself included [default: today].
+    #[arg(long, value_name = "DATE")]
+    pub to: Option<String>,
+    /// Up to four of day, model, user, session, recipe, key, provider and outcome, with commas between
+    /// [default: day,model].
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub by: Vec<String>,
+    /// Only of this person, as the application names them.
+    #[arg(long, value_name = "ID")]
+    pub user: Option<String>,
+    /// At most this many lines.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub limit: u32,
+    /// Leave out so many lines.
+    #[arg(long, default_value_t = 0)]
+    pub offset: u32,
+    /// Which gateway.
+    #[command(flatten)]
+    pub house: HouseArgs,
 }
 
 /// `conclave reviews`

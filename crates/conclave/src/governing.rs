@@ -1,11 +1,13 @@
-//! What the gateway does about policies, protocols and money while it runs.
+//! What the gateway does about policies, protocols, accounts, money and what waits, while it runs.
 //!
 //! **Invariant:** a database that is away changes nothing: the policies and protocols of the last contact
 //! hold, also after a start, by the copies that were written then.
 
 use crate::assemble;
 use crate::config::{self, Config};
-use conclave_engine::{Clock, People, Policies, StewardState};
+use crate::staff;
+use conclave_dashboard::AccountBook;
+use conclave_engine::{Clock, People, Policies, StewardState, Unasked};
 use conclave_store::Store;
 use serde_json::Value;
 use std::io;
@@ -17,6 +19,8 @@ use std::time::Duration;
 const REFRESH: Duration = Duration::from_secs(2);
 /// After how many of those the ledger is asked about money that nobody settled.
 const RECONCILE_TICKS: u32 = 3;
+/// After how many of those it is looked whether something waits that nobody was asked about.
+const UNASKED_TICKS: u32 = 5;
 /// The copies of all policies and protocols, beside the spool.
 const COPY: &str = "policies.json";
 const PROTOCOLS_COPY: &str = "protocols.json";
@@ -41,13 +45,14 @@ async fn know_policies(steward: &StewardState, data: &Path) {
 }
 
 /// Reads the protocols before anything is served; those of the last contact if they cannot be read.
-pub async fn know_protocols(people: &People, data: &Path) {
+pub async fn know_protocols(people: &People, store: &Store, data: &Path) {
     let Err(error) = people.refresh_protocols().await else {
-        write_protocols(people, data);
+        write_protocols(people, store, data);
         return;
     };
     tracing::warn!(%error, "protocols are those of the last contact");
     let copied = std::fs::read(data.join(PROTOCOLS_COPY)).ok();
+    let copied = copied.and_then(|sealed| store.open_copy(PROTOCOLS_COPY, &sealed));
     let copied = copied.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     let restored = people.restore_protocols(&copied.unwrap_or_default());
     if let Err(error) = restored {
@@ -55,16 +60,19 @@ pub async fn know_protocols(people: &People, data: &Path) {
     }
 }
 
-fn write_protocols(people: &People, data: &Path) {
-    if let Err(error) = write(data, PROTOCOLS_COPY, &people.copy_protocols()) {
+/// The terms of communities are theirs: the copy is sealed like what it was made from.
+fn write_protocols(people: &People, store: &Store, data: &Path) {
+    let copy = people.copy_protocols().to_string();
+    let sealed = store.seal_copy(PROTOCOLS_COPY, copy.as_bytes());
+    if let Err(error) = write(data, PROTOCOLS_COPY, &sealed) {
         tracing::warn!(%error, "the copy of the protocols could not be written");
     }
 }
 
 /// Keeps policies and protocols up to date and settles from the ledger what nobody settled, for as long as it runs.
 pub async fn run(
-    (steward, people): (Arc<StewardState>, Arc<People>),
-    store: Arc<Store>,
+    (steward, people, unasked): (Arc<StewardState>, Arc<People>, Unasked),
+    (store, accounts): (Arc<Store>, Arc<AccountBook>),
     (file, data): (Option<PathBuf>, PathBuf),
 ) {
     let mut tick = tokio::time::interval(REFRESH);
@@ -76,9 +84,17 @@ pub async fn run(
             Err(error) => tracing::debug!(%error, "policies are those of the last contact"),
         }
         match people.refresh_protocols().await {
-            Ok(true) => write_protocols(&people, &data),
+            Ok(true) => write_protocols(&people, &store, &data),
             Ok(false) => {}
             Err(error) => tracing::debug!(%error, "protocols are those of the last contact"),
+        }
+        staff::refresh(&accounts, &store).await;
+        if ticks % UNASKED_TICKS == 1 {
+            match unasked.ask_again().await {
+                Ok(0) => {}
+                Ok(opened) => tracing::warn!(opened, "reviews that were missing are open"),
+                Err(error) => tracing::debug!(%error, "what waits could not be looked through"),
+            }
         }
         if ticks.is_multiple_of(RECONCILE_TICKS) {
             match steward.reconcile().await {
@@ -94,13 +110,13 @@ fn changed(steward: &StewardState, store: &Store, file: Option<&Path>, data: &Pa
     if let Ok(config) = config::load(file) {
         store.set_retention(assemble::retention_under(&config, steward.policies()));
     }
-    if let Err(error) = write(data, COPY, &steward.policies().copy()) {
+    if let Err(error) = write(data, COPY, steward.policies().copy().to_string().as_bytes()) {
         tracing::warn!(%error, "the copy of the policies could not be written");
     }
 }
 
-fn write(data: &Path, name: &str, copy: &Value) -> io::Result<()> {
+fn write(data: &Path, name: &str, copy: &[u8]) -> io::Result<()> {
     let (new, place) = (data.join(format!("{name}.new")), data.join(name));
-    std::fs::write(&new, copy.to_string())?;
+    std::fs::write(&new, copy)?;
     std::fs::rename(new, place)
 }

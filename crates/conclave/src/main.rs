@@ -11,6 +11,7 @@ mod outbox;
 mod output;
 mod prices;
 mod reload;
+mod staff;
 mod system;
 mod telemetry;
 mod upstream;
@@ -41,6 +42,8 @@ fn main() -> ExitCode {
         Command::Migrate(command) => commands::migrate::run(command, cli.json),
         Command::Keys(command) => commands::keys::run(command, cli.json),
         Command::Tenants(command) => commands::tenants::run(command, cli.json),
+        Command::People(command) => commands::accounts::run(command, cli.json),
+        Command::Usage(args) => commands::usage::run(args, cli.json),
         Command::Subject(command) => commands::subject::run(command, cli.json),
         Command::Reviews(command) => commands::people::reviews(command, cli.json),
         Command::Consents(command) => commands::people::consents(command, cli.json),

@@ -110,6 +110,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use conclave_engine::{Caller, LedgerAlert, LedgerState};
 
     #[test]
     fn tenants_cannot_name_this_machine_or_what_is_behind_it() {
@@ -155,5 +156,64 @@ mod tests {
         assert_eq!(post.post(&url, vec![], "{}".into()).await, Ok(302));
         answering.await.unwrap();
         assert!(inner.accept().now_or_never().is_none(), "nobody knocked there");
+    }
+
+    /// A ledger that says what it is told to say about itself.
+    struct Troubled(std::sync::Mutex<Vec<LedgerAlert>>);
+
+    impl Ledger for Troubled {
+        fn append(
+            &self,
+            _: conclave_ledger::Draft,
+            _: conclave_ledger::Body,
+        ) -> BoxFuture<'_, Result<conclave_engine::Appended, conclave_engine::AppendError>>
+        {
+            Box::pin(std::future::pending())
+        }
+
+        fn append_soon(&self, _: conclave_ledger::Draft, _: conclave_ledger::Body) {}
+
+        fn dropped(&self) -> u64 {
+            0
+        }
+
+        fn health(&self) -> Result<(), conclave_engine::AppendError> {
+            Ok(())
+        }
+
+        fn state(&self) -> LedgerState {
+            LedgerState { alerts: self.0.lock().unwrap().clone(), ..LedgerState::default() }
+        }
+    }
+
+    #[tokio::test]
+    async fn webhooks_of_the_house_are_told_of_trouble_with_the_ledger_once() {
+        let people = Arc::new(People::new(
+            Arc::new(conclave_engine::RecordsInMemory::default()),
+            Arc::new(conclave_engine::KeyedSubjects([9; 32])),
+            Arc::new(crate::system::SystemClock),
+            Arc::new(crate::system::SystemEntropy),
+            [9; 32],
+        ));
+        let post = Arc::new(GuardedPost { allow_private: true });
+        let house = TenantId::new("default").unwrap();
+        let owner = Caller {
+            holder: "o".into(),
+            tenant: house.clone(),
+            role: conclave_engine::KeyRole::Owner,
+        };
+        let hook = "http://127.0.0.1:1/hook";
+        let (id, _) = people.add_webhook(&owner, &*post, hook, vec![]).await.unwrap();
+        let alert = LedgerAlert { code: "disk", message: "A disk takes no more.".into() };
+        let ledger = Arc::new(Troubled(std::sync::Mutex::new(vec![alert])));
+        let outbox = Outbox { people, post, ledger: ledger.clone(), house: house.clone() };
+        let told = outbox.tell_of_ledger(Vec::new()).await;
+        assert_eq!(told, ["disk"]);
+        let told = outbox.tell_of_ledger(told).await;
+        let letters = outbox.people.letters_of(&house, &id, "waiting", 9).await.unwrap();
+        let kinds: Vec<_> = letters.iter().map(|(_, letter, _)| letter.kind.as_str()).collect();
+        assert_eq!(kinds, ["ledger.alert"], "once, as long as it lasts");
+        ledger.0.lock().unwrap().clear();
+        assert!(outbox.tell_of_ledger(told).await.is_empty());
     }
 }

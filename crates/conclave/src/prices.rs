@@ -5,15 +5,11 @@ use anyhow::Context;
 use conclave_core::{MicroUsd, TenantId};
 use conclave_engine::{Fee, Steward, StewardState};
 use conclave_govern::{Price, PriceTable, TenantPolicy, Usd};
-use conclave_models::Builtin;
+use conclave_models::{Builtin, GUARD_TOKENS, JUDGE_TOKENS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a judge is told besides the turn and the reply, and what it may answer, in tokens.
-const JUDGE_TOKENS: (u64, u64) = (8_192, 300);
-/// The same for a guard model.
-const GUARD_TOKENS: (u64, u64) = (4_096, 32);
 /// A judge looks at a reply with and without the question.
 const JUDGE_CALLS: u64 = 2;
 

@@ -62,7 +62,9 @@ impl<'a> Upstream<'a> {
             let others = stand_ins(model, &by_name).unwrap_or_default();
             let others: Vec<_> =
                 others.into_iter().filter_map(|name| self.models.get(name).cloned()).collect();
+            let stand_ins = others.iter().map(|other| other.model.provider().into()).collect();
             entries.push(Entry {
+                stand_ins,
                 name: model.name.clone(),
                 upstream: upstream_name(model).to_owned(),
                 provider: model.provider.as_str().into(),
@@ -148,6 +150,7 @@ fn builtin() -> anyhow::Result<Entry> {
         upstream: Builtin::NAME.into(),
         model: Arc::new(Builtin::new().context("responder files")?),
         provider: "conclave".into(),
+        stand_ins: Vec::new(),
         input_price: MicroUsd(0),
         output_price: MicroUsd(0),
     })

@@ -64,7 +64,7 @@ macro_rules! places {
     /// So that a new place cannot be forgotten here.
     const KILLED_AT: &[&str] = &[
         $($($place),+),+, "spool.before_create", "spool.created", "drain.before_remove",
-        "checkpoint.signed", "checkpoint.kept", "erase.forgotten", "erase.entered",
+        "run.recorded", "checkpoint.signed", "checkpoint.kept", "erase.forgotten", "erase.entered",
         "keys.prepared", "keys.replaced",
         // In the store, where a test has the clock: `c13_a_purge_that_is_killed_is_finished_or_never_begun`.
         "purge.chosen", "purge.entered",

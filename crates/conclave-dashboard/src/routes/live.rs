@@ -15,7 +15,9 @@ use http::{HeaderMap, StatusCode};
 pub(super) async fn show(State(dashboard): State<Dashboard>, headers: HeaderMap) -> Response {
     let session = Cookie::Session.read(&headers, dashboard.https());
     let account = session.and_then(|id| dashboard.sessions().peek(id, dashboard.now_ms()));
-    let Some(account) = account.filter(|account| account.may_look()) else {
+    let Some(account) = account
+        .filter(|account| account.may_look() && dashboard.ports().sign_in.is_current(account))
+    else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
     match Board::read(&dashboard, tenant_number(account.tenant.as_str())).await {

@@ -103,8 +103,21 @@ impl Archive for MemoryLedger {
         std::future::ready(Ok(mine.cloned().collect())).boxed()
     }
 
-    fn list(&self, _: DecisionFilter) -> BoxFuture<'_, Result<Vec<DecisionRow>, ArchiveError>> {
-        std::future::ready(Ok(Vec::new())).boxed()
+    fn list(
+        &self,
+        filter: DecisionFilter,
+    ) -> BoxFuture<'_, Result<Vec<DecisionRow>, ArchiveError>> {
+        let rows = self.leaves().into_iter().enumerate().rev();
+        let rows = rows.filter(|(_, leaf)| leaf.draft.kind == Kind::Decision);
+        let rows = rows.map(|(seq, leaf)| row(seq as u64, &leaf));
+        let rows: Vec<_> = rows
+            .skip_while(|row| filter.before.is_some_and(|before| row.id != before))
+            .skip(usize::from(filter.before.is_some()))
+            .filter(|row| filter.outcome.as_ref().is_none_or(|outcome| *outcome == row.outcome))
+            .filter(|row| filter.action.as_ref().is_none_or(|action| *action == row.action))
+            .take(filter.limit as usize)
+            .collect();
+        std::future::ready(Ok(rows)).boxed()
     }
 
     fn latest(
@@ -130,6 +143,27 @@ impl Archive for MemoryLedger {
 
     fn health(&self) -> BoxFuture<'_, Result<(), ArchiveError>> {
         std::future::ready(Ok(())).boxed()
+    }
+}
+
+fn row(seq: u64, leaf: &Leaf) -> DecisionRow {
+    let text = |key: &str| {
+        let found = leaf.draft.public.get(key).and_then(conclave_ledger::Value::as_str);
+        found.unwrap_or_default().to_owned()
+    };
+    DecisionRow {
+        id: AuditId(uuid::Uuid::from_bytes(leaf.draft.audit.unwrap())),
+        seq,
+        timestamp_ms: leaf.ts_ms,
+        outcome: text("outcome"),
+        action: text("action"),
+        safety_score: None,
+        attempts: 0,
+        crisis: false,
+        scrutiny: text("scrutiny"),
+        model: text("model"),
+        latency_ms: 0,
+        tenant: leaf.draft.tenant,
     }
 }
 

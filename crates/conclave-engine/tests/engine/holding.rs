@@ -3,7 +3,7 @@
 use crate::fakes::Scripted;
 use crate::people::{Office, caller, office};
 use crate::turns::{House, KIND, house, jury, turn};
-use conclave_core::{FinishReason, KeyId, Outcome, Sensitivity};
+use conclave_core::{Candidate, FinishReason, KeyId, Outcome, Sensitivity};
 use conclave_engine::{
     Caller, Engine, GovernError, Governance, Governed, KeyRole, Released, Settings, Turn,
 };
@@ -16,10 +16,10 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;
 
-const TOLD: &str = "And then they carried the churinga to the cave.";
+pub const TOLD: &str = "And then they carried the churinga to the cave.";
 
 /// A house with two elders of the River People and their protocol.
-async fn governed(model: Arc<Scripted>) -> (House, Office) {
+pub async fn governed(model: Arc<Scripted>) -> (House, Office) {
     let office = office();
     let owner = Caller { tenant: turn("").tenant, ..caller("o", KeyRole::Owner) };
     let elder = Caller { holder: "e1".into(), role: KeyRole::Elder, ..owner.clone() };
@@ -39,7 +39,7 @@ async fn governed(model: Arc<Scripted>) -> (House, Office) {
     (house, office)
 }
 
-fn keyed(text: &str) -> Turn {
+pub fn keyed(text: &str) -> Turn {
     Turn { key: Some(KeyId::new("app").unwrap()), ..turn(text) }
 }
 
@@ -139,7 +139,7 @@ async fn an_escalated_reply_waits_for_a_reviewer_where_there_is_one() {
 }
 
 /// Governance that never answers.
-struct Silent;
+pub struct Silent;
 
 impl Governance for Silent {
     fn consent<'a>(
@@ -170,4 +170,20 @@ async fn a_guard_that_does_not_answer_lets_nothing_through() {
     let reply = house.engine.deliver(keyed("Hello.")).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::Blocked, "nobody is here who could decide");
     assert!(house.model.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_reply_made_elsewhere_waits_for_elders_too() {
+    let (house, _office) = governed(Scripted::saying(&[Ok(KIND)])).await;
+    let reply = |text: &str| Candidate { text: text.into(), ..Candidate::default() };
+    for (asked, told) in [("Tell me of the river.", TOLD), (TOLD, KIND)] {
+        let judged = house.engine.verify(keyed(asked), reply(told)).await.unwrap();
+        assert_eq!(judged.decision.outcome, Outcome::Held, "{asked}");
+        assert!(judged.review_id.is_some());
+        assert!(!judged.decision.choices[0].delivered.text.contains("churinga"));
+    }
+    let judged = house.engine.verify(keyed("Tell me of the river."), reply(KIND)).await.unwrap();
+    assert_eq!((judged.decision.outcome, judged.review_id), (Outcome::Delivered, None));
+    let read = house.engine.moderate(keyed(TOLD)).await.unwrap();
+    assert_eq!(read.decision.outcome, Outcome::Delivered, "moderation only reads");
 }

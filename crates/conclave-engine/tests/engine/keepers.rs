@@ -6,7 +6,7 @@ use conclave_engine::{
     Records, RecordsInMemory,
 };
 use conclave_govern::{
-    ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Reserve, Scope,
+    ConsentAsk, ConsentState, Crossing, CulturalAsk, CulturalFinding, NewReview, Reserve, Scope,
 };
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -123,15 +123,20 @@ impl Purse for Pocket {
             Err(PurseError::Unavailable("away".into()))
         } else if ask.most.0 > left {
             let (limit, left) = (MicroUsd(left), MicroUsd(left));
-            Err(PurseError::Exceeded { scope: Scope::Tenant, limit, left })
+            Err(PurseError::Exceeded { scope: Scope::Tenant, limit, left, crossing: None })
         } else {
             Ok(())
         };
         ready(result).boxed()
     }
 
-    fn settle(&self, _: [u8; 16], spent: MicroUsd) -> BoxFuture<'_, Result<(), PurseError>> {
+    fn settle<'a>(
+        &'a self,
+        _: &'a TenantId,
+        _: [u8; 16],
+        spent: MicroUsd,
+    ) -> BoxFuture<'a, Result<Vec<Crossing>, PurseError>> {
         self.settled.lock().unwrap().push(spent);
-        ready(Ok(())).boxed()
+        ready(Ok(Vec::new())).boxed()
     }
 }

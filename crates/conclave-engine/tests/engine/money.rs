@@ -4,9 +4,9 @@ use crate::fakes::{MemoryLedger, Scripted};
 use crate::turns::{House, house, jury, turn};
 use conclave_core::{GenerationFailure, MicroUsd, Mode, Outcome, Scrutiny, TenantId};
 use conclave_engine::{
-    AccountsInMemory, ArchiveError, Clock, DeliverError, KnownPolicy, ModelDirectory, OfferedModel,
-    Policies, Records, RecordsInMemory, Steward, StewardState, TenantsError, Unpaid, UsageBook,
-    UsageRow,
+    AccountsInMemory, ArchiveError, Caller, Clock, DeliverError, KnownPolicy, ModelDirectory,
+    OfferedModel, Policies, Records, RecordsInMemory, Steward, StewardState, TenantsError, Unpaid,
+    UsageAsk, UsageBook, UsagePage,
 };
 use conclave_govern::{Account, Period, Price, Scope, TenantPolicy, Usd};
 use conclave_ledger::{Kind, Value};
@@ -32,8 +32,8 @@ impl Clock for HandClock {
 struct NoUsage;
 
 impl UsageBook for NoUsage {
-    fn daily(&self, _: u64, _: u64, _: u64) -> BoxFuture<'_, Result<Vec<UsageRow>, ArchiveError>> {
-        std::future::ready(Ok(Vec::new())).boxed()
+    fn sums(&self, _: UsageAsk) -> BoxFuture<'_, Result<UsagePage, ArchiveError>> {
+        std::future::ready(Ok(UsagePage::default())).boxed()
     }
 }
 
@@ -60,8 +60,8 @@ impl ModelDirectory for TwoModels {
     }
 }
 
-struct Kept {
-    house: House,
+pub struct Kept {
+    pub house: House,
     accounts: Arc<AccountsInMemory>,
     records: Arc<RecordsInMemory>,
     clock: Arc<HandClock>,
@@ -75,7 +75,7 @@ fn price(tenth: u64) -> Price {
     }
 }
 
-fn kept(model: Arc<Scripted>, policy: serde_json::Value) -> Kept {
+pub fn kept(model: Arc<Scripted>, policy: serde_json::Value) -> Kept {
     let mut house = house(model.clone(), jury());
     let accounts = Arc::<AccountsInMemory>::default();
     let records = Arc::<RecordsInMemory>::default();
@@ -106,7 +106,7 @@ fn kind() -> Arc<Scripted> {
 }
 
 impl Kept {
-    fn account(&self, scope: Scope) -> Account {
+    pub fn account(&self, scope: Scope) -> Account {
         let page = self.accounts.page();
         let found = page.accounts.iter().find(|(key, _)| key.scope == scope);
         found.map(|(_, account)| *account).unwrap_or_default()
@@ -122,7 +122,7 @@ impl Kept {
 }
 
 /// Settlements are handed over at once; what follows from them runs in tasks of its own.
-async fn settle_tasks() {
+pub async fn settle_tasks() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
@@ -352,4 +352,25 @@ async fn setting_a_policy_is_an_entry_with_before_and_after_and_holds_at_once() 
     let third = Policies::over(Arc::new(RecordsInMemory::default()));
     third.restore(&other.copy());
     assert_eq!(third.of(&tenant()), other.of(&tenant()));
+}
+
+#[tokio::test]
+async fn webhooks_are_told_when_a_limit_comes_near() {
+    let mut kept = kept(kind(), json!({"daily_budget_usd": 0.01, "alert_at_percent": [1]}));
+    let office = crate::people::office();
+    kept.house.engine.governed.governance = Some(office.people.clone());
+    let owner =
+        Caller { tenant: tenant(), ..crate::people::caller("o", conclave_engine::KeyRole::Owner) };
+    let place = crate::people::Place::answering(200);
+    let hook = "https://example.com/hook";
+    let (id, _) = office.people.add_webhook(&owner, &place, hook, vec![]).await.unwrap();
+    for _ in 0..8 {
+        kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
+        settle_tasks().await;
+    }
+    let letters = office.people.letters_of(&tenant(), &id, "waiting", 9).await.unwrap();
+    let kinds: Vec<_> = letters.iter().map(|(_, letter, _)| letter.kind.as_str()).collect();
+    assert_eq!(kinds, ["budget.alert"], "once in a period");
+    assert_eq!(letters[0].1.data["percent"], 1);
+    assert_eq!(letters[0].1.data["scope"], "tenant");
 }

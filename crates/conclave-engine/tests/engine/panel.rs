@@ -1,11 +1,15 @@
 //! The panel: parallel, blind, and never safe by absence.
 
 use crate::fakes::{Juror, opinion};
-use conclave_core::{Abstention, Candidate, Cast, Mode, Scrutiny, TurnContext, Vote, decide};
+use conclave_core::{
+    Abstention, Candidate, Cast, MicroUsd, Mode, Opinion, Priority, Scrutiny, Seat, TurnContext,
+    Vote, decide,
+};
 use conclave_detect::Reading;
-use conclave_engine::{Panel, VerifierError};
+use conclave_engine::{Panel, Verifier, VerifierError};
 use conclave_verifiers::Case;
-use std::sync::Arc;
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -60,4 +64,33 @@ async fn whoever_fails_is_late_panics_or_talks_nonsense_has_abstained() {
     assert_eq!(verdict.votes_cast, 1);
     assert_eq!(ballots.len(), 6, "the decision says who was missing");
     assert!(matches!(ballots.first().unwrap().cast, Cast::Voted { .. }));
+}
+
+/// Takes longer than it may, and costs something.
+struct Dear;
+
+impl Verifier for Dear {
+    fn seat(&self) -> &Seat {
+        static SEAT: LazyLock<Seat> = LazyLock::new(|| Seat::new("dear", Priority::Middle));
+        &SEAT
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(10)
+    }
+
+    fn judge(&self, _: Arc<Case>) -> BoxFuture<'_, Result<Option<Opinion>, VerifierError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn most(&self, case: &Case) -> MicroUsd {
+        MicroUsd(case.candidate.text.len() as u64)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_end_nobody_saw_is_charged_with_the_most() {
+    let ballots = Panel::new(vec![Arc::new(Dear)]).judge(case("seven77"), BUDGET).await;
+    assert_eq!(ballots[0].cast, Cast::Abstained(Abstention::Late));
+    assert_eq!(ballots[0].cost, MicroUsd(7));
 }

@@ -3,8 +3,8 @@
 use crate::fakes::Counting;
 use conclave_core::{AuditId, TenantId};
 use conclave_engine::{
-    Announcement, Caller, EventKind, Governance, KeyRole, KeyedSubjects, People, PeopleError, Post,
-    RecordsInMemory, ReviewFilter, webhook_signature,
+    Announcement, Caller, EventKind, GovernError, Governance, KeyRole, KeyedSubjects, People,
+    PeopleError, Post, RecordsInMemory, ReviewFilter, Staff, webhook_signature,
 };
 use conclave_govern::{
     ConsentAsk, ConsentRecord, ConsentState, CulturalAsk, CulturalFinding, Evidence, EvidenceKind,
@@ -53,7 +53,7 @@ pub fn caller(holder: &str, role: KeyRole) -> Caller {
 }
 
 impl Office {
-    fn pass(&self, ms: u64) {
+    pub fn pass(&self, ms: u64) {
         self.clock.0.fetch_add(ms, Ordering::Relaxed);
     }
 
@@ -210,6 +210,46 @@ async fn work_is_given_to_whoever_has_least() {
     assert_eq!(given, ["Ana", "Ben", "Ana", "Ben"]);
 }
 
+struct Reviewers(Vec<&'static str>);
+
+impl Staff for Reviewers {
+    fn reviewers<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<Vec<String>, GovernError>> {
+        let known = self.0.iter().map(|name| (*name).to_owned()).collect();
+        let known = if tenant.as_str() == "t" { Ok(known) } else { Err(GovernError("x".into())) };
+        std::future::ready(known).boxed()
+    }
+}
+
+#[tokio::test]
+async fn reviews_without_a_community_are_given_to_reviewers_in_turn() {
+    let office = office();
+    let people = People::new(
+        office.records.clone(),
+        Arc::new(KeyedSubjects([9; 32])),
+        office.clock.clone(),
+        Arc::new(Counting::default()),
+        [9; 32],
+    );
+    let people = people.with_staff(Arc::new(Reviewers(vec!["app", "person:Mia", "r1"])));
+    let owner = caller("o", KeyRole::Owner);
+    let mut given = Vec::new();
+    for audit in 1..=4 {
+        let id = people.submit(review(ReviewKind::Escalation, None, audit)).await.unwrap();
+        let (held, _) = people.review(&owner, &id).await.unwrap();
+        given.push(held.review.assigned_to.unwrap());
+    }
+    assert_eq!(given, ["person:Mia", "r1", "person:Mia", "r1"], "never to its author");
+    let elsewhere =
+        NewReview { tenant: tenant("other"), ..review(ReviewKind::Escalation, None, 9) };
+    let id = people.submit(elsewhere).await.unwrap();
+    let owner = Caller { tenant: tenant("other"), ..owner };
+    let (held, _) = people.review(&owner, &id).await.unwrap();
+    assert_eq!(held.review.assigned_to, None, "who cannot be listed is no reason not to wait");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sixteen_reviewers_never_claim_the_same_of_sixty_thousand() {
     const ITEMS: usize = 60_000;
@@ -247,6 +287,9 @@ async fn a_stale_claim_decides_nothing_and_time_calls_the_council() {
     let people = &office.people;
     let id = people.submit(review(ReviewKind::Escalation, None, 1)).await.unwrap();
     let (a, b) = (caller("a", KeyRole::Reviewer), caller("b", KeyRole::Reviewer));
+    let place = Place { answer: AtomicU16::new(200), got: Mutex::default() };
+    let hook = "https://example.com/hook";
+    people.add_webhook(&caller("o", KeyRole::Owner), &place, hook, vec![]).await.unwrap();
     let old = people.claim_review(&a, &id).await.unwrap().review.fence;
     office.pass(LEASE_MS);
     let new = people.claim_review(&b, &id).await.unwrap().review.fence;
@@ -262,6 +305,9 @@ async fn a_stale_claim_decides_nothing_and_time_calls_the_council() {
     assert_eq!(people.pass_time().await, Ok(1), "overdue");
     let found = people.reviews(&a, &ReviewFilter { limit: 9, ..ReviewFilter::default() }).await;
     let found = found.unwrap();
+    people.send_due(&place).await.unwrap();
+    let told: Vec<_> = place.got.lock().unwrap().iter().map(|(_, body)| body.clone()).collect();
+    assert!(told.iter().any(|body| body.contains("review.overdue")), "{told:?}");
     assert!(found[0].review.council && found[0].review.status == ReviewStatus::Pending);
 }
 
@@ -269,9 +315,15 @@ async fn a_stale_claim_decides_nothing_and_time_calls_the_council() {
 type Got = (Vec<(&'static str, String)>, String);
 
 /// A place outside that can be told what to answer.
-struct Place {
+pub struct Place {
     answer: AtomicU16,
     got: Mutex<Vec<Got>>,
+}
+
+impl Place {
+    pub fn answering(status: u16) -> Self {
+        Self { answer: AtomicU16::new(status), got: Mutex::default() }
+    }
 }
 
 impl Post for Place {

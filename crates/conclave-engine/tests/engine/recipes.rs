@@ -421,8 +421,8 @@ async fn jurisdiction_blocks_what_is_forbidden_and_holds_what_is_unknown() {
 #[tokio::test]
 async fn budget_blocks_downgrades_or_settles_what_was_spent() {
     let line = r#"{"title": "A walk"}"#;
-    // All attempts with `large` may cost 4,400 micro-USD, with `small` 8.
-    let rich = Pocket::with(5_000);
+    // All attempts with `large` may cost some 33,000 micro-USD, with `small` 40.
+    let rich = Pocket::with(50_000);
     let house = title_house("redact", "block", line, Some(rich.clone()));
     let done = house.engine.execute(titles("NZ")).await.unwrap();
     assert_eq!(done.ending, Ending::Done);

@@ -159,3 +159,28 @@ async fn a_mended_reply_leaves_a_correction() {
     assert_eq!(mended["learning_proposal"]["reasons"][0], "encourages_harm");
     assert_eq!(mended["learning_proposal"]["status"], "proposed");
 }
+
+#[tokio::test]
+async fn webhooks_are_told_when_somebody_begins_to_drift() {
+    let mut house = listening();
+    let office = crate::people::office();
+    house.engine.governed.governance = Some(office.people.clone());
+    let owner = conclave_engine::Caller {
+        tenant: turn("").tenant,
+        ..crate::people::caller("o", conclave_engine::KeyRole::Owner)
+    };
+    let place = crate::people::Place::answering(200);
+    let hook = "https://example.com/hook";
+    let (id, _) = office.people.add_webhook(&owner, &place, hook, vec![]).await.unwrap();
+    for night in 0..6 {
+        let text = format!("Stayed alone again, night {night}.");
+        decided(&house.engine, said(&text, &format!("night {night}"))).await;
+    }
+    let letters = office.people.letters_of(&owner.tenant, &id, "waiting", 9).await.unwrap();
+    let mut told: Vec<_> =
+        letters.iter().map(|(_, one, _)| (one.kind.as_str(), one.data["state"].clone())).collect();
+    told.sort_by_key(|(_, state)| state.to_string());
+    assert_eq!(told, [("drift.alert", "red".into()), ("drift.alert", "yellow".into())]);
+    let words = format!("{letters:?}");
+    assert!(!words.contains("alone") && !words.contains("ana"), "no word of anybody: {words}");
+}

@@ -1,19 +1,22 @@
-//! `POST /v1/embeddings`: passed to the provider and back. Nothing of it is judged, and it says so.
+//! `POST /v1/embeddings`: passed to the provider and back. What the texts say is not judged, and it says so;
+//! that they may be sent, and who pays, is looked at as everywhere, and recorded.
 
-use super::entrance::enter;
+use super::entrance::{enter, turn};
 use super::respond;
+use super::turns::{count, error_of, json_response, undecided};
 use crate::auth::Need;
-use crate::error::ApiError;
+use crate::error::{ApiError, Envelope};
 use crate::state::Gateway;
+use crate::unabandoned::Unabandoned;
 use crate::wire::fields;
-use axum::Json;
+use crate::wire::inquiry::Inquiry;
+use crate::wire::own_fields::own_fields;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
-use conclave_core::GenerationFailure;
-use conclave_engine::{Embedded, Embedding, Model, OfferedModel};
-use http::{HeaderName, HeaderValue};
-use serde_json::{Value, json};
-use std::sync::Arc;
+use axum::response::Response;
+use conclave_core::{Message, Role};
+use conclave_engine::{DeliverError, Embedded, Embedding, Turn, Vectors};
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde_json::{Map, Value, json};
 
 /// Texts in one request, as OpenAI bounds them.
 const TEXTS_MAX: usize = 2_048;
@@ -25,34 +28,77 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
     let mut entered = enter(gateway, request, Need::Converse).await?;
-    let mut body = fields::object(entered.document.take())?;
-    let name = fields::model(&body)?;
-    check_input(body.get("input"))?;
-    fields::take_metadata(&mut body)?;
-    let engine = gateway.engine();
-    let offered = engine.models.find(&name);
-    let offered: OfferedModel = offered.ok_or_else(|| unknown(&name))?;
+    let body = fields::object(entered.document.take())?;
+    let inquiry = inquiry(body)?;
+    let name = inquiry.model.clone();
+    let turn = turn(gateway, &entered.headers, &entered.key, inquiry)?;
+    let vectors = embedded(gateway, turn).await?;
+    Ok(worded(gateway, &name, vectors))
+}
+
+fn inquiry(mut body: Map<String, Value>) -> Result<Inquiry, ApiError> {
+    let model = fields::model(&body)?;
+    let texts = texts(body.get("input"))?;
+    let metadata = fields::take_metadata(&mut body)?;
+    let user = crate::identity::user(&body)?;
+    let said = texts.into_iter().map(|text| Message::text(Role::User, text));
+    Ok(Inquiry {
+        model,
+        user,
+        session: None,
+        choices: 1,
+        conversation: said.collect::<Vec<_>>().into(),
+        body,
+        metadata,
+        stream: false,
+        structured: false,
+        kept: None,
+    })
+}
+
+/// Runs to its end whether or not the client stays, within the limit of turns in flight.
+async fn embedded(gateway: &Gateway, turn: Turn) -> Result<Vectors, ApiError> {
+    let (engine, now_ms) = (gateway.engine(), gateway.engine().clock.now_ms());
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
-    let model: &dyn Model = &*offered.model;
-    let answered = model.embed(Arc::new(body), engine.settings.turn_deadline).await;
-    drop(permit);
-    let embedded = answered.ok_or_else(|| unknown(&name))?.map_err(|error| {
-        tracing::warn!(model = %name, %error, "the model gave no vectors");
-        match error.failure {
-            GenerationFailure::Timeout => ApiError::upstream_timeout(),
-            _ => ApiError::upstream(),
-        }
+    let work = async move {
+        let vectors = engine.embed(turn).await;
+        drop(permit);
+        vectors
+    };
+    let vectors = Unabandoned::new(work).await.map_err(|error| match error {
+        DeliverError::UnknownModel(name) => unknown(&name),
+        other => undecided(other, now_ms),
     })?;
-    let mut page = page(&name, &embedded);
+    count(gateway, &vectors.reply);
+    Ok(vectors)
+}
+
+fn worded(gateway: &Gateway, name: &str, vectors: Vectors) -> Response {
+    let Vectors { reply, embedded } = vectors;
+    let mut own = own_fields(&reply);
+    own["verified"] = json!(false);
+    own["unjudged"] = json!(["embeddings"]);
+    let error = error_of(&reply, false);
+    let (status, mut body) = match (&error, &embedded) {
+        (Some(error), _) => (error.status(), error.body(Envelope::OpenAi)),
+        (None, Some(embedded)) => (StatusCode::OK, page(name, embedded)),
+        // Nobody is answered here in words of our own: there are no vectors of them.
+        (None, None) => {
+            let error = ApiError::guard_unavailable();
+            (error.status(), error.body(Envelope::OpenAi))
+        }
+    };
     if !gateway.manners().omit_own_fields {
-        page["conclave"] = json!({"verified": false, "unjudged": ["embeddings"]});
+        body["conclave"] = own;
     }
-    let mut response = Json(page).into_response();
-    response.headers_mut().insert(
-        HeaderName::from_static("x-conclave-outcome"),
-        HeaderValue::from_static("unjudged"),
-    );
-    Ok(response)
+    let mut response = json_response(reply, status, &body);
+    if status == StatusCode::OK {
+        response.headers_mut().insert(
+            HeaderName::from_static("x-conclave-outcome"),
+            HeaderValue::from_static("unjudged"),
+        );
+    }
+    response
 }
 
 fn unknown(name: &str) -> ApiError {
@@ -60,10 +106,13 @@ fn unknown(name: &str) -> ApiError {
     ApiError::unknown_model(format!("The model `{name}` turns no texts into vectors here."))
 }
 
-fn check_input(input: Option<&Value>) -> Result<(), ApiError> {
+/// The texts, as far as they are texts: a client may send numbers of a vocabulary instead.
+fn texts(input: Option<&Value>) -> Result<Vec<String>, ApiError> {
     match input {
-        Some(Value::String(_)) => Ok(()),
-        Some(Value::Array(items)) if (1..=TEXTS_MAX).contains(&items.len()) => Ok(()),
+        Some(Value::String(text)) => Ok(vec![text.clone()]),
+        Some(Value::Array(items)) if (1..=TEXTS_MAX).contains(&items.len()) => {
+            Ok(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        }
         Some(Value::Array(_)) => {
             Err(ApiError::invalid("input", format!("must hold 1 to {TEXTS_MAX} items")))
         }

@@ -24,13 +24,35 @@ pub(super) async fn enter(
     request: Request,
     need: Need,
 ) -> Result<Entered, ApiError> {
+    enter_with(gateway, request, need, None).await
+}
+
+/// The same; a body that is empty means `default`.
+pub(super) async fn enter_or(
+    gateway: &Gateway,
+    request: Request,
+    need: Need,
+    default: Value,
+) -> Result<Entered, ApiError> {
+    enter_with(gateway, request, need, Some(default)).await
+}
+
+async fn enter_with(
+    gateway: &Gateway,
+    request: Request,
+    need: Need,
+    default: Option<Value>,
+) -> Result<Entered, ApiError> {
     let (parts, body) = request.into_parts();
     let key = admit(gateway, &parts.headers, need);
     // The body is read either way: a client that is still sending cannot read our refusal.
     let bytes = intake::read(&parts.headers, body, gateway.limits()).await;
     let (key, bytes) = (key?, bytes?);
-    let document = strict_json::parse(&bytes)
-        .map_err(|error| ApiError::malformed(format!("The body is not valid JSON: {error}.")))?;
+    let malformed = |error| ApiError::malformed(format!("The body is not valid JSON: {error}."));
+    let document = match default {
+        Some(default) if bytes.is_empty() => default,
+        _ => strict_json::parse(&bytes).map_err(malformed)?,
+    };
     Ok(Entered { headers: parts.headers, key, document })
 }
 

@@ -1,14 +1,15 @@
 //! What the routes about consent, culture, reviews and webhooks share.
 
+use super::entrance::enter_or;
 use crate::auth::{Need, admit};
 use crate::error::ApiError;
 use crate::state::Gateway;
-use crate::{intake, strict_json};
 use axum::extract::Request;
-use conclave_engine::{Caller, Engine, People, PeopleError};
+use conclave_engine::{Caller, Engine, KeyRecord, People, PeopleError};
 use conclave_govern::ReviewRefusal;
 use http::HeaderMap;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use std::sync::Arc;
 
 /// Somebody whose key opens this, and what they came to.
@@ -20,7 +21,10 @@ pub(super) struct Desk {
 
 /// Lets a caller in.
 pub(super) fn enter(gateway: &Gateway, headers: &HeaderMap, need: Need) -> Result<Desk, ApiError> {
-    let key = admit(gateway, headers, need)?;
+    desk(gateway, admit(gateway, headers, need)?)
+}
+
+fn desk(gateway: &Gateway, key: KeyRecord) -> Result<Desk, ApiError> {
     let engine = gateway.engine();
     let people = engine.governed.people.clone();
     let people = people.ok_or_else(|| ApiError::not_found("This is not set up here."))?;
@@ -28,21 +32,15 @@ pub(super) fn enter(gateway: &Gateway, headers: &HeaderMap, need: Need) -> Resul
     Ok(Desk { engine, people, caller })
 }
 
-/// Lets a caller in and reads what they send. The body is read in any case, because a client that is
-/// still sending cannot read a refusal.
+/// Lets a caller in and reads what they send.
 pub(super) async fn take<T: DeserializeOwned>(
     gateway: &Gateway,
     request: Request,
     need: Need,
 ) -> Result<(Desk, T), ApiError> {
-    let (parts, body) = request.into_parts();
-    let desk = enter(gateway, &parts.headers, need);
-    let bytes = intake::read(&parts.headers, body, gateway.limits()).await;
-    let (desk, bytes) = (desk?, bytes?);
-    let bytes = if bytes.is_empty() { "{}".into() } else { bytes };
-    let document = strict_json::parse(&bytes)
-        .map_err(|error| ApiError::malformed(format!("The body is not valid JSON: {error}.")))?;
-    let sent = serde_json::from_value(document)
+    let entered = enter_or(gateway, request, need, json!({})).await?;
+    let desk = desk(gateway, entered.key)?;
+    let sent = serde_json::from_value(entered.document)
         .map_err(|error| ApiError::malformed(format!("The body cannot be used: {error}.")))?;
     Ok((desk, sent))
 }

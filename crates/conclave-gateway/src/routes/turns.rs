@@ -138,6 +138,9 @@ pub(super) fn answer(
 
 /// The error that a decision is answered with, if it is.
 pub(super) fn error_of(reply: &Reply, reply_on_block: bool) -> Option<ApiError> {
+    if let Some(refusal) = reply.decision.refusal {
+        return Some(ApiError::refused(refusal));
+    }
     match reply.decision.outcome {
         Outcome::Blocked if !reply_on_block => {
             let text = reply.decision.choices.first().map_or("", |c| &c.delivered.text);

@@ -90,7 +90,9 @@ fn answer(reply: &Reply) -> Value {
         .and_then(|choice| choice.attempts.iter().rev().find_map(|attempt| attempt.panels.last()));
     let votes: Vec<_> = run.iter().flat_map(|run| &run.ballots).map(vote).collect();
     json!({
-        "approved": run.is_some_and(|run| run.consensus.delivers()),
+        // What belongs to a community waits for its elders, however safe it is.
+        "approved": decision.outcome.is_verified()
+            && run.is_some_and(|run| run.consensus.delivers()),
         "action": decision.action.as_str(),
         "safety_score": run.map(|run| fraction(run.consensus.safety_score_e4())),
         "assurance": run.map(|run| fraction(run.consensus.assurance_e4())),

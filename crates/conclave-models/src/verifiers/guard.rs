@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** only the two answers it was trained for are votes; anything else is a concern.
 
-use super::{OutsideSeat, failed, heard, material, opinion, seated};
+use super::{GUARD_TOKENS, OutsideSeat, failed, heard, material, most_of, opinion, seated, unseen};
 use crate::chain::PricedModel;
 use conclave_core::{Category, Message, MicroUsd, Opinion, Reason, Role, Score, Vote};
 use conclave_engine::{Case, Hearing, ModelRequest, Verifier, VerifierError};
@@ -67,7 +67,10 @@ impl Guard {
             Ok(candidate) => {
                 heard(Ok(Some(read(&candidate.text))), self.model.cost(candidate.usage))
             }
-            Err(fault) => heard(Err(failed(fault, self.model.model.provider())), MicroUsd(0)),
+            Err(fault) => {
+                let cost = unseen(&fault, most_of(&self.model, case, GUARD_TOKENS));
+                heard(Err(failed(fault, self.model.model.provider())), cost)
+            }
         }
     }
 
@@ -103,6 +106,10 @@ impl Guard {
 
 impl Verifier for Guard {
     seated!();
+
+    fn most(&self, case: &Case) -> MicroUsd {
+        most_of(&self.model, case, GUARD_TOKENS)
+    }
 
     fn hear(&self, case: Arc<Case>) -> BoxFuture<'_, Hearing> {
         Box::pin(async move {

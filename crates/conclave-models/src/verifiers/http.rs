@@ -1,6 +1,6 @@
 //! A program of one's own as a verifier: one POST, one small answer.
 
-use super::{OutsideSeat, failed, heard, material, seated};
+use super::{OutsideSeat, failed, heard, material, seated, unseen};
 use crate::config::{ConfigError, ProviderConfig};
 use crate::link::{Call, Link, Received};
 use crate::ssrf::system_lookup;
@@ -74,13 +74,20 @@ impl HttpVerifier {
             Ok(Received::Body(StatusCode::NO_CONTENT, _)) => heard(Ok(None), self.price),
             Ok(Received::Body(_, bytes)) => heard(read(&bytes).map(Some), self.price),
             Ok(Received::Proposal(_)) => heard(Err(unreadable()), self.price),
-            Err(fault) => heard(Err(failed(fault, &self.link.config.name)), MicroUsd(0)),
+            Err(fault) => {
+                let cost = unseen(&fault, self.price);
+                heard(Err(failed(fault, &self.link.config.name)), cost)
+            }
         }
     }
 }
 
 impl Verifier for HttpVerifier {
     seated!();
+
+    fn most(&self, _case: &Case) -> MicroUsd {
+        self.price
+    }
 
     fn hear(&self, case: Arc<Case>) -> BoxFuture<'_, Hearing> {
         Box::pin(async move { self.ask(&case).await })

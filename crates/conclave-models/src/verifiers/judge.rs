@@ -7,7 +7,7 @@
 //! word an abstention.
 
 use super::judge_prompt::{self, Reading, Secrets};
-use super::{OutsideSeat, failed, heard, material, opinion, seated};
+use super::{JUDGE_TOKENS, OutsideSeat, failed, heard, material, most_of, opinion, seated, unseen};
 use crate::chain::PricedModel;
 use conclave_core::{Message, MicroUsd, Opinion, Reason, Role, Score, Vote};
 use conclave_engine::{Case, Entropy, Hearing, ModelRequest, Verifier, VerifierError};
@@ -39,7 +39,7 @@ impl ModelJudge {
         Self { place, model, entropy, basis: judge_prompt::digest() }
     }
 
-    async fn view(&self, evidence: &Value) -> View {
+    async fn view(&self, evidence: &Value, most: MicroUsd) -> View {
         let secrets = Secrets::draw(&*self.entropy);
         let request = self.request(&secrets.request(evidence));
         match self.model.model.ask(&request, false, None).await {
@@ -48,8 +48,9 @@ impl ModelJudge {
                 cost: self.model.cost(candidate.usage),
             },
             Err(fault) => {
+                let cost = unseen(&fault, most);
                 let error = failed(fault, self.model.model.provider());
-                View { reading: Err(error), cost: MicroUsd(0) }
+                View { reading: Err(error), cost }
             }
         }
     }
@@ -77,7 +78,10 @@ impl ModelJudge {
         };
         let alone = json!({"reply": reply});
         let within = json!({"conversation": material::conversation(case), "reply": reply});
-        let (alone, within) = join(self.view(&alone), self.view(&within)).await;
+        let (alone, within) = {
+            let most = most_of(&self.model, case, JUDGE_TOKENS);
+            join(self.view(&alone, most), self.view(&within, most)).await
+        };
         let cost = alone.cost.saturating_add(within.cost);
         let both = alone.reading.and_then(|alone| Ok((alone, within.reading?)));
         heard(both.and_then(|(alone, within)| combined(alone, within)).map(Some), cost)
@@ -89,6 +93,11 @@ impl Verifier for ModelJudge {
 
     fn hear(&self, case: Arc<Case>) -> BoxFuture<'_, Hearing> {
         Box::pin(async move { self.both_views(&case).await })
+    }
+
+    fn most(&self, case: &Case) -> MicroUsd {
+        let once = most_of(&self.model, case, JUDGE_TOKENS);
+        once.saturating_add(once)
     }
 
     fn basis(&self) -> Option<[u8; 32]> {

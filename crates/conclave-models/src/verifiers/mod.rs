@@ -21,9 +21,10 @@ pub use http::HttpVerifier;
 pub use judge::ModelJudge;
 pub use moderation::Moderation;
 
+use crate::chain::PricedModel;
 use crate::fault::Fault;
-use conclave_core::{MicroUsd, Opinion, Reason, Seat, Vote};
-use conclave_engine::{Hearing, VerifierError, WhenFailing};
+use conclave_core::{GenerationFailure, MicroUsd, Opinion, Reason, Seat, Usage, Vote};
+use conclave_engine::{Case, Hearing, VerifierError, WhenFailing};
 use std::time::Duration;
 
 /// Where a verifier sits, how long it may take, and what its silence counts as.
@@ -58,6 +59,30 @@ fn opinion(vote: Vote, hundredths: u8, reasons: Vec<Reason>, reasoning: String) 
 
 fn failed(fault: Fault, provider: &str) -> VerifierError {
     VerifierError(fault.into_error(provider).message)
+}
+
+/// What a judge is told besides the turn and the reply, and what it may answer, in tokens.
+pub const JUDGE_TOKENS: (u64, u64) = (8_192, 300);
+/// The same for a guard model.
+pub const GUARD_TOKENS: (u64, u64) = (4_096, 32);
+
+/// The most that one call of a model about a case can cost: a token for each byte that was said, what the
+/// reply has, and what the verifier itself adds and answers.
+fn most_of(model: &PricedModel, case: &Case, (told, answered): (u64, u64)) -> MicroUsd {
+    let said: usize = case.conversation.iter().map(|one| one.content.as_text().len()).sum();
+    let said = u64::try_from(said).unwrap_or(u64::MAX);
+    let read = said.saturating_add(case.candidate.usage.output_tokens).saturating_add(told);
+    model.cost(Usage { input_tokens: read, output_tokens: answered })
+}
+
+/// What a call that failed is charged with: the most, where it may have been answered and nobody saw it.
+const fn unseen(fault: &Fault, most: MicroUsd) -> MicroUsd {
+    match fault.failure {
+        GenerationFailure::Timeout | GenerationFailure::Invalid | GenerationFailure::TooLarge => {
+            most
+        }
+        _ => MicroUsd(0),
+    }
 }
 
 const fn heard(answer: Result<Option<Opinion>, VerifierError>, cost: MicroUsd) -> Hearing {

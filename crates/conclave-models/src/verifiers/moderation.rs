@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** scores become whole hundredths before they are compared.
 
-use super::{OutsideSeat, failed, heard, material, opinion, seated};
+use super::{OutsideSeat, failed, heard, material, opinion, seated, unseen};
 use crate::hosted::Provider;
 use crate::link::{Call, Received};
 use conclave_core::{Category, MicroUsd, Opinion, Reason, Vote};
@@ -83,13 +83,20 @@ impl Moderation {
         match self.provider.link.ask(&call).await {
             Ok(Received::Body(_, bytes)) => heard(read(&bytes).map(Some), self.price),
             Ok(Received::Proposal(_)) => heard(Err(unreadable()), self.price),
-            Err(fault) => heard(Err(failed(fault, self.provider.name())), MicroUsd(0)),
+            Err(fault) => {
+                let cost = unseen(&fault, self.price);
+                heard(Err(failed(fault, self.provider.name())), cost)
+            }
         }
     }
 }
 
 impl Verifier for Moderation {
     seated!();
+
+    fn most(&self, case: &Case) -> MicroUsd {
+        if case.candidate.is_silence() { MicroUsd(0) } else { self.price }
+    }
 
     fn hear(&self, case: Arc<Case>) -> BoxFuture<'_, Hearing> {
         Box::pin(async move {

@@ -131,6 +131,14 @@ CREATE TABLE ai_usage_events (
 ) STRICT;
 CREATE INDEX usage_by_tenant ON ai_usage_events (tenant, created_ms);
 ",
+    // What was used is added up by conversation and by key too; the events are derived again when the
+    // log is opened.
+    "
+DELETE FROM ai_usage_events;
+ALTER TABLE ai_usage_events ADD COLUMN session BLOB;
+ALTER TABLE ai_usage_events ADD COLUMN key_id TEXT;
+ALTER TABLE ai_usage_events ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 /// The first schema with tiles and checkpoints.
@@ -138,7 +146,7 @@ pub(crate) const TILES_SINCE: i64 = 3;
 /// The first schema that knows what was forgotten.
 pub(crate) const FORGETS_SINCE: i64 = 4;
 /// The first schema with the rows of what was used and how it was judged.
-pub(crate) const USAGE_SINCE: i64 = 5;
+pub(crate) const USAGE_SINCE: i64 = 6;
 
 /// The keys of people. Every key in it is wrapped, and a person is found by a keyed hash.
 pub(crate) const KEYS: &[&str] = &[
@@ -263,5 +271,13 @@ CREATE TABLE purse_hold (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX hold_by_age ON purse_hold (made_ms);
 CREATE INDEX hold_by_end ON purse_hold (expires_ms) WHERE charged = 0;
+",
+    // What a review says is sealed now, also where it is about nobody.
+    "
+DROP VIEW elder_review_queue;
+CREATE VIEW elder_review_queue AS
+    SELECT id, tenant AS tenant_id, state AS status, owner AS community, rank AS priority_rank,
+           due_ms AS due_at_ms, changed_ms
+    FROM record WHERE kind = 'review';
 ",
 ];

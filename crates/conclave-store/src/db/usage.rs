@@ -17,7 +17,7 @@ pub(crate) struct UsageColumns {
     pub(crate) id: [u8; 16],
     pub(crate) tenant: i64,
     pub(crate) subject: Option<[u8; 16]>,
-    /// The recipe, or `chat`.
+    /// The recipe, or the interface: `chat`, `embeddings`, `verify`, `moderations`.
     pub(crate) agent_name: String,
     pub(crate) provider: String,
     pub(crate) model: String,
@@ -42,6 +42,11 @@ pub(crate) struct UsageColumns {
     pub(crate) created_ms: i64,
     /// How many requests it stands for.
     pub(crate) requests: i64,
+    pub(crate) session: Option<[u8; 16]>,
+    /// The id of the API key.
+    pub(crate) key_id: Option<String>,
+    /// How often a model was asked.
+    pub(crate) attempts: i64,
 }
 
 fn text(public: &Value, key: &str) -> String {
@@ -62,14 +67,15 @@ impl UsageColumns {
             Kind::RequestAbandoned => "abandoned".to_owned(),
             _ => return None,
         };
-        let recipe = Some(text(public, "recipe")).filter(|recipe| !recipe.is_empty());
+        let named = |key| Some(text(public, key)).filter(|name| !name.is_empty());
+        let agent = named("recipe").or_else(|| named("agent"));
         let flag = |key| public.get(key).and_then(Value::as_bool);
         let parent = public.get("parent_request").and_then(Value::as_bytes);
         Some(Self {
             id: draft.audit.unwrap_or_else(|| made_up_id(leaf)),
             tenant: draft.tenant.cast_signed(),
             subject: draft.subject,
-            agent_name: recipe.unwrap_or_else(|| "chat".to_owned()),
+            agent_name: agent.unwrap_or_else(|| "chat".to_owned()),
             provider: text(public, "provider"),
             model: text(public, "model"),
             input_tokens: number(public, "tokens_in").unwrap_or(0),
@@ -78,8 +84,8 @@ impl UsageColumns {
             time_to_first_token_ms: number(public, "first_token_ms"),
             cost_microusd: number(public, "cost").unwrap_or(0),
             safety_status: safety_status(&status, public),
-            consent_verified: flag("consent"),
-            eval_score_e2: number(public, "eval_score"),
+            consent_verified: flag("consent_verified"),
+            eval_score_e2: public.get("eval").and_then(|eval| number(eval, "score")),
             success: matches!(&*status, "delivered" | "redacted" | "safe_completion"),
             error_code: error_code(&status, public),
             governance_flags: flags(public).to_string(),
@@ -87,6 +93,9 @@ impl UsageColumns {
             parent_request_id: parent.and_then(|parent| parent.try_into().ok()),
             created_ms: column(leaf.ts_ms),
             requests: number(public, "count").unwrap_or(1),
+            session: draft.session,
+            key_id: named("key"),
+            attempts: number(public, "attempts").unwrap_or(0),
             status,
         })
     }
@@ -123,7 +132,10 @@ fn error_code(status: &str, public: &Value) -> Option<String> {
     };
     match status {
         "refused" => Some(text(public, "code")),
-        "blocked" => Some("content_filter".to_owned()),
+        "blocked" => {
+            let refusal = text(public, "refusal");
+            Some(if refusal.is_empty() { "content_filter".to_owned() } else { refusal })
+        }
         "failed" => Some(failure().unwrap_or_else(|| "failed".to_owned())),
         _ => None,
     }
@@ -147,7 +159,7 @@ fn flags(public: &Value) -> Json {
 /// Writes the event of an entry.
 pub(super) fn insert(conn: &Connection, seq: i64, event: &UsageColumns) -> rusqlite::Result<()> {
     let sql = "INSERT INTO ai_usage_events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
-               ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23) ON CONFLICT DO NOTHING";
+               ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26) ON CONFLICT DO NOTHING";
     let UsageColumns { id, tenant, subject, agent_name, provider, model, .. } = event;
     conn.prepare_cached(sql)?
         .execute(params![
@@ -174,6 +186,9 @@ pub(super) fn insert(conn: &Connection, seq: i64, event: &UsageColumns) -> rusql
             event.parent_request_id,
             event.created_ms,
             event.requests,
+            event.session,
+            event.key_id,
+            event.attempts,
         ])
         .map(|_| ())
 }
@@ -221,6 +236,9 @@ fn says(row: &Row<'_>, expected: &UsageColumns) -> rusqlite::Result<bool> {
         parent_request_id: row.get(20)?,
         created_ms: row.get(21)?,
         requests: row.get(22)?,
+        session: row.get(23)?,
+        key_id: row.get(24)?,
+        attempts: row.get(25)?,
     };
     Ok(stored == *expected && status == expected.safety_status)
 }

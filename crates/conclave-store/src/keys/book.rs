@@ -78,6 +78,18 @@ pub(crate) trait BookTables: Send {
     /// When the database refuses.
     fn put_person(&mut self, person: &PersonRecord, only_first: bool) -> Result<bool, StoreError>;
 
+    /// Enters a person or changes a known one, and leaves the note.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn enter_person(&mut self, person: &PersonRecord, note: &Note) -> Result<(), StoreError>;
+
+    /// Removes a person and leaves the note; says whether there was one.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn remove_person(&mut self, name: &str, note: &Note) -> Result<bool, StoreError>;
+
     /// Everyone, by name.
     ///
     /// # Errors
@@ -234,6 +246,24 @@ pub(crate) struct Note {
 }
 
 impl Note {
+    /// The note of an entry about an account. The name is a person's and stays out.
+    pub(crate) fn of_person(
+        what: &str,
+        person: &PersonRecord,
+        created_ms: u64,
+        entropy: &dyn Entropy,
+    ) -> Self {
+        let mut id = [0; 16];
+        entropy.fill(&mut id);
+        let public = Value::map([
+            ("what", what.into()),
+            ("role", person.role.as_str().into()),
+            ("outbox", id.to_vec().into()),
+        ]);
+        let tenant = tenant_number(person.tenant.as_str());
+        Self { id, kind: Kind::AdminAction, tenant, public: cbor::encode(&public), created_ms }
+    }
+
     /// The note of a `key.change` entry. The label is free text and stays out.
     fn of_key(change: &str, record: &KeyRecord, created_ms: u64, entropy: &dyn Entropy) -> Self {
         let mut id = [0; 16];

@@ -119,6 +119,23 @@ impl BookTables for SqliteBooks {
         })
     }
 
+    fn enter_person(&mut self, person: &PersonRecord, note: &Note) -> Result<(), StoreError> {
+        self.change(|tx| {
+            insert_person(tx, person)?;
+            leave_note(tx, note)
+        })
+    }
+
+    fn remove_person(&mut self, name: &str, note: &Note) -> Result<bool, StoreError> {
+        self.change(|tx| {
+            let removed = tx.execute("DELETE FROM person WHERE name = ?1", [name])? == 1;
+            if removed {
+                leave_note(tx, note)?;
+            }
+            Ok(removed)
+        })
+    }
+
     fn people(&mut self) -> Result<Vec<PersonRecord>, StoreError> {
         let read = || {
             let sql = "SELECT name, tenant, role, password_hash, created_ms FROM person ORDER BY 1";

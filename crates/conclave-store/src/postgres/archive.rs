@@ -271,7 +271,7 @@ type Owned = Box<dyn ToSql + Sync + Send>;
 
 fn page_of(filter: &DecisionFilter) -> (String, Vec<(Owned, Type)>) {
     let mut sql = "SELECT id, seq, timestamp_ms, outcome, action, safety_score_e4,
-                   regeneration_attempts, crisis, scrutiny, model, latency_ms
+                   regeneration_attempts, crisis, scrutiny, model, latency_ms, tenant
                    FROM response_audit_log WHERE true"
         .to_owned();
     let mut values: Vec<(Owned, Type)> = Vec::new();
@@ -316,5 +316,6 @@ fn decision_row(row: &Row) -> Answer<DecisionRow> {
         scrutiny: get(row, 8)?,
         model: get(row, 9)?,
         latency_ms: number(10)?,
+        tenant: get::<i64>(row, 11)?.cast_unsigned(),
     })
 }

@@ -201,6 +201,28 @@ impl BookTables for PgBooks {
         })
     }
 
+    fn enter_person(&mut self, person: &PersonRecord, note: &Note) -> Result<(), StoreError> {
+        self.0.with(|conn| {
+            conn.change(|conn| {
+                insert_person(conn, person)?;
+                leave_note(conn, note)
+            })
+        })
+    }
+
+    fn remove_person(&mut self, name: &str, note: &Note) -> Result<bool, StoreError> {
+        self.0.with(|conn| {
+            conn.change(|conn| {
+                let sql = "DELETE FROM person WHERE name = $1";
+                let removed = conn.execute(sql, &[(&name, Type::TEXT)])? == 1;
+                if removed {
+                    leave_note(conn, note)?;
+                }
+                Ok(removed)
+            })
+        })
+    }
+
     fn people(&mut self) -> Result<Vec<PersonRecord>, StoreError> {
         self.0.with(read_people)
     }

@@ -26,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
+    include_str!("migrations/0006.sql"),
 ];
 
 /// Brings a database up to date; also checks that it keeps what it commits.
@@ -109,8 +110,11 @@ fn step(conn: &Conn, number: i32, migration: &str) -> Result<(), LinkError> {
         let values = [(&root.as_slice() as _, Type::BYTEA), (&range as _, Type::BYTEA)];
         conn.execute(sql, &values)?;
     }
-    if number == 2 {
-        usage::fill(conn)?;
+    // The events that step 2 made room for are derived with step 5, which widens them.
+    match number {
+        2 => usage::fill(conn, usage::Lacking::Judgements)?,
+        5 => usage::fill(conn, usage::Lacking::Events)?,
+        _ => {}
     }
     let sql = "INSERT INTO conclave_schema VALUES (1, $1)
                ON CONFLICT (id) DO UPDATE SET version = excluded.version";

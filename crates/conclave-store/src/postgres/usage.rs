@@ -25,18 +25,21 @@ pub(super) fn write(conn: &Conn, events: &[(i64, UsageColumns)]) -> Result<(), L
     let sql = "INSERT INTO ai_usage_events
                SELECT seq, id, tenant, subject, agent_name, provider, model, input_tokens,
                       output_tokens, duration_ms, first_ms, cost, safety, consent, eval, success,
-                      status, code, flags::json, request, parent, created_ms, requests
+                      status, code, flags::json, request, parent, created_ms, requests, session,
+                      key_id, attempts
                FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bytea[], $5::text[],
                            $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[],
                            $11::bigint[], $12::bigint[], $13::text[], $14::boolean[],
                            $15::bigint[], $16::boolean[], $17::text[], $18::text[], $19::text[],
-                           $20::uuid[], $21::uuid[], $22::bigint[], $23::bigint[])
+                           $20::uuid[], $21::uuid[], $22::bigint[], $23::bigint[], $24::bytea[],
+                           $25::text[], $26::bigint[])
                     AS e (seq, id, tenant, subject, agent_name, provider, model, input_tokens,
                           output_tokens, duration_ms, first_ms, cost, safety, consent, eval,
-                          success, status, code, flags, request, parent, created_ms, requests)
+                          success, status, code, flags, request, parent, created_ms, requests, session,
+                          key_id, attempts)
                ON CONFLICT DO NOTHING";
     let seqs: Vec<i64> = events.iter().map(|(seq, _)| *seq).collect();
-    let values: [Param<'_>; 23] = [
+    let values: [Param<'_>; 26] = [
         (&seqs, Type::INT8_ARRAY),
         (&column!(|event| uuid(&event.id)), Type::UUID_ARRAY),
         (&column!(|event| event.tenant), Type::INT8_ARRAY),
@@ -60,6 +63,9 @@ pub(super) fn write(conn: &Conn, events: &[(i64, UsageColumns)]) -> Result<(), L
         (&column!(|event| event.parent_request_id.as_ref().map(uuid)), Type::UUID_ARRAY),
         (&column!(|event| event.created_ms), Type::INT8_ARRAY),
         (&column!(|event| event.requests), Type::INT8_ARRAY),
+        (&column!(|event| event.session.as_ref().map(|key| &key[..])), Type::BYTEA_ARRAY),
+        (&column!(|event| event.key_id.as_deref().map(clean)), Type::TEXT_ARRAY),
+        (&column!(|event| event.attempts), Type::INT8_ARRAY),
     ];
     conn.execute(sql, &values).map(|_| ())
 }
@@ -74,7 +80,8 @@ pub(super) fn stored(
     let sql = "SELECT seq, id, tenant, subject, agent_name, provider, model, input_tokens,
                       output_tokens, duration_ms, time_to_first_token_ms, cost_microusd,
                       safety_status, consent_verified, eval_score_e2, success, status, error_code,
-                      governance_flags::text, request_id, parent_request_id, created_ms, requests
+                      governance_flags::text, request_id, parent_request_id, created_ms, requests,
+                      session, key_id, attempts
                FROM ai_usage_events WHERE id = ANY($1)";
     let rows = conn.query(sql, &[(&ids, Type::UUID_ARRAY)])?;
     let read = rows.iter().map(|row| {
@@ -89,6 +96,7 @@ fn event(row: &Row) -> Result<UsageColumns, LinkError> {
         Ok(row.try_get::<_, Option<Uuid>>(at)?.map(Uuid::into_bytes))
     };
     let subject: Option<&[u8]> = row.try_get(3)?;
+    let session: Option<&[u8]> = row.try_get(23)?;
     let safety: &str = row.try_get(12)?;
     let known = ["approved", "flagged", "blocked", "elder_review_required"];
     Ok(UsageColumns {
@@ -114,11 +122,23 @@ fn event(row: &Row) -> Result<UsageColumns, LinkError> {
         parent_request_id: uuid(20)?,
         created_ms: row.try_get(21)?,
         requests: row.try_get(22)?,
+        session: session.map(|_| key_id(row, 23)).transpose()?,
+        key_id: row.try_get(24)?,
+        attempts: row.try_get(25)?,
     })
 }
 
-/// Fills what a log from before these columns lacks, within the transaction that makes them.
-pub(super) fn fill(conn: &Conn) -> Result<(), LinkError> {
+/// What a step of the schema derives again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lacking {
+    /// How decisions were judged.
+    Judgements,
+    /// What was used.
+    Events,
+}
+
+/// Fills what a log from before some columns lacks, within the transaction that makes them.
+pub(super) fn fill(conn: &Conn, lacking: Lacking) -> Result<(), LinkError> {
     let mut from = 0_i64;
     loop {
         let sql = format!(
@@ -136,10 +156,11 @@ pub(super) fn fill(conn: &Conn) -> Result<(), LinkError> {
                 derived.add(row.try_get(0)?, &leaf);
             }
         }
-        for row in &derived.decisions {
+        let judged = (lacking == Lacking::Judgements).then_some(&derived.decisions);
+        for row in judged.into_iter().flatten() {
             fill_decision(conn, row.seq, &row.decision)?;
         }
-        if !derived.usage.is_empty() {
+        if lacking == Lacking::Events && !derived.usage.is_empty() {
             write(conn, &derived.usage)?;
         }
         from += PAGE;

@@ -1,32 +1,38 @@
 //! Sums of what was used, by PostgreSQL.
 
+use super::link::Param;
 use super::session::Session;
 use crate::error::StoreError;
-use crate::usage::Sum;
+use crate::usage::{SUMS, Spoken, Summed};
+use conclave_engine::UsageAsk;
 use tokio_postgres::types::Type;
 
-/// What a tenant used within a time, by day, model and outcome.
+/// What a tenant used within a time.
 ///
 /// # Errors
 /// When the server cannot be reached or refuses.
-pub(crate) fn pg_usage(
-    session: &mut Session,
-    tenant: i64,
-    from_ms: i64,
-    to_ms: i64,
-) -> Result<Vec<Sum>, StoreError> {
-    let sql = "SELECT timestamp_ms / 86400000, model, outcome, count(*),
-                      sum(regeneration_attempts)::bigint, sum(cost_microusd)::bigint
-               FROM response_audit_log
-               WHERE tenant = $1 AND timestamp_ms >= $2 AND timestamp_ms < $3
-               GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
-    let values =
-        [(&tenant as _, Type::INT8), (&from_ms as _, Type::INT8), (&to_ms as _, Type::INT8)];
+pub(crate) fn pg_usage(session: &mut Session, ask: &UsageAsk) -> Result<Vec<Summed>, StoreError> {
+    let sql = Spoken::Postgres.question(&ask.by);
+    let [tenant, from_ms, to_ms] = [ask.tenant, ask.from_ms, ask.to_ms].map(u64::cast_signed);
+    let (limit, offset) = (i64::from(ask.limit), i64::from(ask.offset));
+    let subject = ask.subject.as_ref().map(<[u8; 16]>::as_slice);
+    let values: [Param<'_>; 6] = [
+        (&tenant, Type::INT8),
+        (&from_ms, Type::INT8),
+        (&to_ms, Type::INT8),
+        (&subject, Type::BYTEA),
+        (&limit, Type::INT8),
+        (&offset, Type::INT8),
+    ];
     session.with(|conn| {
-        let rows = conn.query(sql, &values)?;
+        let rows = conn.query(&sql, &values)?;
         let sums = rows.iter().map(|row| {
-            let (day, model, outcome) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            Ok((day, model, outcome, row.try_get(3)?, row.try_get(4)?, row.try_get(5)?))
+            let of = (0..ask.by.len()).map(|at| row.try_get(at)).collect::<Result<_, _>>()?;
+            let mut sums = [None; SUMS];
+            for (at, sum) in sums.iter_mut().enumerate() {
+                *sum = row.try_get(ask.by.len() + at)?;
+            }
+            Ok((of, sums))
         });
         sums.collect()
     })

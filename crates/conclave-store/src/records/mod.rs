@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** what a record of a person says is sealed with that person's key; once the key is
 //! gone, the record is not there any more.
+//! **Invariant:** what people laid down, are named for or wrote into a review that is about nobody is
+//! sealed with the key of their tenant.
 
 mod sqlite;
 
@@ -85,6 +87,16 @@ impl RecordBook {
         entropy: Arc<dyn Entropy>,
     ) -> Self {
         Self { inner: Arc::new(Inner { tables: Mutex::new(tables), vault, entropy }) }
+    }
+
+    /// Seals a copy of records that is kept beside the database.
+    pub(crate) fn seal_copy(&self, name: &str, text: &[u8]) -> Vec<u8> {
+        self.inner.vault.seal_copy(name, text, &*self.inner.entropy)
+    }
+
+    /// The copy again; `None` where it is not what was sealed.
+    pub(crate) fn open_copy(&self, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        self.inner.vault.open_copy(name, sealed).map(|text| text.to_vec())
     }
 
     fn off_thread<T: Send + 'static>(
@@ -173,6 +185,7 @@ impl Inner {
     fn seal(&self, record: &Record) -> Result<RecordRow, RecordsError> {
         let text = record.data.to_string().into_bytes();
         let data = match record.subject {
+            None if is_of_people(record.key.kind) => self.sealed_for_house(&record.key, &text)?,
             None => text,
             Some(subject) => {
                 let sealed = self.sealed(subject, &record.key, &text)?;
@@ -193,6 +206,11 @@ impl Inner {
             subject: record.subject.map(|subject| subject.to_vec()),
             data,
         })
+    }
+
+    fn sealed_for_house(&self, key: &RecordKey, text: &[u8]) -> Result<Vec<u8>, RecordsError> {
+        let sealed = self.vault.seal_for_house(&key.tenant, &purpose(key), text, &*self.entropy);
+        Ok([SEALED, &sealed.map_err(unavailable)?].concat())
     }
 
     fn sealed(
@@ -217,9 +235,15 @@ impl Inner {
         let subject = row.subject.as_deref().map(TryInto::<[u8; 16]>::try_into).transpose();
         let subject = subject.map_err(|_| damaged("an impossible subject"))?;
         let key = RecordKey { kind, tenant, id: row.id.clone() };
-        let data = match subject {
-            None => serde_json::from_slice(&row.data),
-            Some(subject) => {
+        let data = match (subject, row.data.strip_prefix(SEALED)) {
+            (None, Some(sealed)) => {
+                let opened = self.vault.open_for_house(&key.tenant, &purpose(&key), sealed);
+                let opened = opened.map_err(unavailable)?;
+                let text = opened.ok_or_else(|| damaged("a content that does not open"))?;
+                serde_json::from_slice(&text)
+            }
+            (None, None) => serde_json::from_slice(&row.data),
+            (Some(subject), _) => {
                 let opened = self.vault.open_record(subject, &purpose(&key), &row.data);
                 let Some(text) = opened.map_err(unavailable)? else { return Ok(None) };
                 serde_json::from_slice(&text)
@@ -237,6 +261,14 @@ impl Inner {
             key,
         }))
     }
+}
+
+/// What begins a content that is sealed with the tenant's key; JSON never begins so.
+const SEALED: &[u8] = b"\0house1";
+
+/// Whether a record has words of people in it, though it may be about none of them.
+const fn is_of_people(kind: RecordKind) -> bool {
+    matches!(kind, RecordKind::Protocol | RecordKind::Standing | RecordKind::Review)
 }
 
 /// What a record is sealed for, so that sealed contents cannot be exchanged.

@@ -23,6 +23,7 @@ pub(super) const LOOKUP: &[u8] = b"conclave.lookup.v1";
 const TENANT: &[u8] = b"conclave.tenant.v1";
 const SUBJECT: &[u8] = b"conclave.subject.v1";
 pub(super) const NAME: &[u8] = b"conclave.name.v1";
+const COPY: &[u8] = b"conclave.copy.v1";
 
 /// The epoch of a key that no tenant's key wraps: the root key does.
 pub(super) const BY_ROOT: i64 = 0;
@@ -42,6 +43,8 @@ pub(crate) enum Owner {
     Pseudonym(KeyId),
     /// Whoever gave no id on a day, counted in days since 1970.
     Nobody(u64),
+    /// The tenant itself: what its people lay down and decide together.
+    House,
 }
 
 impl Owner {
@@ -50,6 +53,7 @@ impl Owner {
         match self {
             Self::Person(id) => Some([b"person/", id.as_bytes()].concat()),
             Self::Nobody(day) => Some(format!("nobody/{day}").into_bytes()),
+            Self::House => Some(b"house".to_vec()),
             Self::Pseudonym(_) => None,
         }
     }
@@ -201,6 +205,11 @@ impl Book {
         Some(Self { tables, files, external, root, lookup, tenants, entropy })
     }
 
+    /// What copies of governed records beside the database are sealed with: it needs no database.
+    pub(crate) fn copy_key(&self) -> Secret {
+        Secret::new(keyed(&self.root, &[COPY]))
+    }
+
     /// Whether the root key is kept elsewhere.
     pub(crate) const fn is_external(&self) -> bool {
         self.external
@@ -286,7 +295,12 @@ impl Book {
             found => found?,
         };
         let wrapped = wrap(&kek, &subject_purpose(tenant, &id), secret.as_slice(), &*self.entropy);
-        let day = if let Owner::Nobody(day) = owner { Some(day.cast_signed()) } else { None };
+        let day = match owner {
+            Owner::Nobody(day) => Some(day.cast_signed()),
+            // A day that never comes: what nobody's words have left open is not the house's.
+            Owner::House => Some(i64::MAX),
+            Owner::Person(_) | Owner::Pseudonym(_) => None,
+        };
         let key = StoredKey { id, tenant, epoch, wrapped };
         Ok(NewStoredKey { key, name, lookup, day, created_ms: now_ms })
     }

@@ -265,6 +265,44 @@ impl Vault {
         Ok(key.and_then(|key| unwrap(&key.derived(RECORD), purpose, sealed)))
     }
 
+    /// Seals what a tenant's people laid down or decided together, with the tenant's own key. May block.
+    pub(crate) fn seal_for_house(
+        &self,
+        tenant: &TenantId,
+        purpose: &[u8],
+        text: &[u8],
+        entropy: &dyn Entropy,
+    ) -> Result<Vec<u8>, StoreError> {
+        let key = self.house_key(tenant)?;
+        Ok(wrap(&key.derived(RECORD), purpose, text, entropy))
+    }
+
+    /// The text again; `None` where it is not what was sealed. May block.
+    pub(crate) fn open_for_house(
+        &self,
+        tenant: &TenantId,
+        purpose: &[u8],
+        sealed: &[u8],
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+        let key = self.house_key(tenant)?;
+        Ok(unwrap(&key.derived(RECORD), purpose, sealed))
+    }
+
+    fn house_key(&self, tenant: &TenantId) -> Result<Arc<SealingKey>, StoreError> {
+        let key = self.ensure(tenant_number(tenant.as_str()), Owner::House, None);
+        key.map_err(StoreError::Key)
+    }
+
+    /// Seals a copy that is kept beside the database, under a name.
+    pub(crate) fn seal_copy(&self, name: &str, text: &[u8], entropy: &dyn Entropy) -> Vec<u8> {
+        wrap(&self.book().copy_key(), name.as_bytes(), text, entropy)
+    }
+
+    /// The copy again; `None` where it is not what was sealed.
+    pub(crate) fn open_copy(&self, name: &str, sealed: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+        unwrap(&self.book().copy_key(), name.as_bytes(), sealed)
+    }
+
     /// Hands over what waited for a database that was away, and lets go of whom others forgot.
     pub(crate) fn look_after(&self) -> Result<(), StoreError> {
         let gone = self.book().news()?;

@@ -23,6 +23,7 @@ macro_rules! promises {
 
 mod faults;
 mod forgetting;
+mod governing;
 mod grants;
 mod money;
 mod place;

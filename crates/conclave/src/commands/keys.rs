@@ -1,13 +1,13 @@
 //! `conclave keys`: API keys, also while the gateway runs.
 
 use super::Answer;
-use crate::cli::{DataArgs, KeyCreateArgs, KeysCommand, RoleName, RotateArgs};
+use crate::cli::{DataArgs, KeyCreateArgs, KeysCommand, RotateArgs};
 use crate::config::{self, SecretRef};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{anyhow, bail};
 use conclave_core::TenantId;
-use conclave_engine::{Clock, KeyRecord, KeyRole};
+use conclave_engine::{Clock, KeyRecord};
 use conclave_store::{KeyBook, NewKey, Pepper, RootKey};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn create(args: &KeyCreateArgs, as_json: bool) -> anyhow::Result<Answer> {
     let new = NewKey {
         environment: "live".into(),
         tenant: TenantId::new(args.tenant.as_str())?,
-        role: role(args.role),
+        role: args.role.key_role(),
         label: args.label.clone(),
         expires_ms: lasts.map(|ms| now_ms.saturating_add(ms)),
     };
@@ -137,15 +137,4 @@ fn rotate(args: &RotateArgs, as_json: bool) -> anyhow::Result<Answer> {
         ));
     }
     Ok(Answer::Yes)
-}
-
-const fn role(name: RoleName) -> KeyRole {
-    match name {
-        RoleName::App => KeyRole::App,
-        RoleName::Reviewer => KeyRole::Reviewer,
-        RoleName::Elder => KeyRole::Elder,
-        RoleName::Admin => KeyRole::Admin,
-        RoleName::Auditor => KeyRole::Auditor,
-        RoleName::Owner => KeyRole::Owner,
-    }
 }

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod accounts;
 pub mod bench;
 mod bench_guards;
 mod bench_ledger;
@@ -21,6 +22,7 @@ mod rows;
 pub mod serve;
 pub mod subject;
 pub mod tenants;
+pub mod usage;
 
 /// What a command came to; becomes the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -163,7 +163,12 @@ pub fn webhooks(command: &WebhooksCommand, as_json: bool) -> anyhow::Result<Answ
     Ok(Answer::Yes)
 }
 
-fn ask(house: &HouseArgs, method: &str, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+pub(super) fn ask(
+    house: &HouseArgs,
+    method: &str,
+    path: &str,
+    body: Option<Value>,
+) -> anyhow::Result<Value> {
     let key = house.key.as_deref();
     let key = key.ok_or_else(|| anyhow!("give an API key with --key or in CONCLAVE_KEY"))?;
     let client = WebClient::new(&house.url, true, PATIENCE)?;
@@ -203,12 +208,12 @@ fn show_list(found: &Value, as_json: bool, columns: &[&str]) {
 }
 
 /// What others wrote must not steer the terminal.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// Percent-encoded, so that a name cannot become another path.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {

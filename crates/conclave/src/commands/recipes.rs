@@ -66,8 +66,8 @@ async fn bench(args: &OpenArgs) -> anyhow::Result<Bench> {
     begin_log(&store, &config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let steward = governing::begin(&store, &config, clock.clone()).await;
-    let ground = assemble::ground(&store, steward, clock, Arc::new(SystemEntropy));
-    governing::know_protocols(&ground.people, &config.server.data).await;
+    let ground = assemble::ground(&store, steward, None, clock, Arc::new(SystemEntropy));
+    governing::know_protocols(&ground.people, &store, &config.server.data).await;
     Ok(Bench { engine: assemble::engine(&config, &ground)?, store })
 }
 

@@ -1,6 +1,7 @@
 //! `conclave serve`: the gateway.
 
 use super::Answer;
+use super::accounts::new_password;
 use crate::anchor::Anchors;
 use crate::assemble::{self, Ground};
 use crate::cli::ServeArgs;
@@ -9,12 +10,13 @@ use crate::governing;
 use crate::outbox::{GuardedPost, Outbox};
 use crate::output;
 use crate::reload::{self, Reloading};
+use crate::staff::{self, Employed};
 use crate::system::{SystemClock, SystemEntropy};
 use crate::telemetry;
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
-use conclave_dashboard::{Account, AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole};
+use conclave_dashboard::{AccountBook, Dashboard, Ports, hash_password};
+use conclave_engine::{Clock, Entropy, KeyRole, Unasked};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{
@@ -65,8 +67,9 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let ports = (clock.clone(), entropy.clone());
     let store = Arc::new(Store::open(storing(&config, anchors.clone(), ports)?)?);
     let steward = governing::begin(&store, &config, clock.clone()).await;
-    let ground = assemble::ground(&store, steward.clone(), clock, entropy);
-    governing::know_protocols(&ground.people, &config.server.data).await;
+    let staff = Arc::new(Employed::new(store.clone(), clock.clone()));
+    let ground = assemble::ground(&store, steward.clone(), Some(staff), clock, entropy);
+    governing::know_protocols(&ground.people, &store, &config.server.data).await;
     let engine = Arc::new(assemble::engine(&config, &ground)?);
     let limits = assemble::limits(&config);
     let (manners, keys) = (assemble::manners(&config), store.keys());
@@ -79,11 +82,13 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     if let Err(error) = store.sync_keys() {
         away(error)?;
     }
-    let dashboard = dashboard(&config, &store, &ground, &gateway)?;
+    let accounts = staff::book(&store)?;
+    let dashboard = dashboard(&config, &accounts, &ground, &gateway);
     announce(&config, address);
     let places = (args.config.clone(), config.server.data.clone());
-    let governing =
-        tokio::spawn(governing::run((steward, ground.people.clone()), store.clone(), places));
+    let unasked = Unasked::new(ground.archive.clone(), ground.people.clone(), ground.clock.clone());
+    let looked_after = (steward, ground.people.clone(), unasked);
+    let governing = tokio::spawn(governing::run(looked_after, (store.clone(), accounts), places));
     let anchoring = anchors.map(|anchors| anchoring(&anchors, &store, &config));
     let outbox = tokio::spawn(outbox(&config, &ground)?.run());
     let reloading = Reloading {
@@ -252,28 +257,15 @@ fn first_person(store: &Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Twenty letters without look-alikes: about 98 bits.
-fn new_password() -> String {
-    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    let mut random = [0; 20];
-    SystemEntropy.fill(&mut random);
-    random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
-}
-
 fn dashboard(
     config: &Config,
-    store: &Store,
+    accounts: &Arc<AccountBook>,
     ground: &Ground,
     gateway: &Gateway,
-) -> anyhow::Result<Dashboard> {
-    let people = store.people()?;
-    let accounts = people.into_iter().map(|person| {
-        let PersonRecord { name, tenant, role, password_hash, .. } = person;
-        (Account { name, tenant, role }, password_hash)
-    });
+) -> Dashboard {
     let gateway = gateway.clone();
-    Ok(Dashboard::new(Ports {
-        sign_in: Arc::new(AccountBook::new(accounts)),
+    Dashboard::new(Ports {
+        sign_in: accounts.clone(),
         archive: ground.archive.clone(),
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
@@ -282,7 +274,7 @@ fn dashboard(
         }),
         people: Some(ground.people.clone()),
         https: config.server.https,
-    }))
+    })
 }
 
 fn announce(config: &Config, address: std::net::SocketAddr) {

@@ -1,0 +1,63 @@
+//! `conclave usage`: what was used and spent, asked of a running gateway.
+
+use super::Answer;
+use super::people::{ask, escaped, printable};
+use crate::cli_people::UsageArgs;
+use crate::output;
+use serde_json::Value;
+
+/// The numbers of a line, and how wide each stands.
+const NUMBERS: [(&str, usize); 5] =
+    [("requests", 9), ("delivered", 9), ("blocked", 8), ("failed", 7), ("cost_microusd", 14)];
+
+/// Asks and prints.
+///
+/// # Errors
+/// When the gateway cannot be reached or does not permit it.
+pub fn run(args: &UsageArgs, as_json: bool) -> anyhow::Result<Answer> {
+    let by = args.by.join(",");
+    let given = [
+        ("from", args.from.as_deref()),
+        ("to", args.to.as_deref()),
+        ("by", Some(by.as_str()).filter(|_| !args.by.is_empty())),
+        ("user", args.user.as_deref()),
+    ];
+    let mut query: Vec<_> = given
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", escaped(value?))))
+        .collect();
+    query.push(format!("limit={}&offset={}", args.limit, args.offset));
+    let found = ask(&args.house, "GET", &format!("v1/usage?{}", query.join("&")), None)?;
+    if as_json {
+        output::json(&found);
+        return Ok(Answer::Yes);
+    }
+    print(&found);
+    Ok(Answer::Yes)
+}
+
+fn print(found: &Value) {
+    let empty = Vec::new();
+    let by = found["by"].as_array().unwrap_or(&empty);
+    let names: Vec<_> = by.iter().filter_map(Value::as_str).collect();
+    let title: String = names.iter().map(|name| format!("{name:<20} ")).collect();
+    let heads: String = NUMBERS.iter().map(|(name, width)| format!("{name:>width$} ")).collect();
+    output::line(&format!("{title}{heads}"));
+    for row in found["data"].as_array().unwrap_or(&empty) {
+        let of = names.iter().map(|name| {
+            let name = row[*name].as_str().map_or_else(|| "-".to_owned(), printable);
+            format!("{name:<20} ")
+        });
+        output::line(&format!("{}{}", of.collect::<String>(), numbers(row)));
+    }
+    let whole = format!("{:<width$}", "all", width = 21 * names.len());
+    output::line(&format!("{whole}{}", numbers(found)));
+    if let Some(next) = found["next_offset"].as_u64() {
+        output::note(&format!("There is more: --offset {next}"));
+    }
+}
+
+fn numbers(row: &Value) -> String {
+    let number = |name: &str| row[name].as_u64().unwrap_or(0);
+    NUMBERS.iter().map(|(name, width)| format!("{:>width$} ", number(name))).collect()
+}

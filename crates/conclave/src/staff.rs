@@ -1,0 +1,78 @@
+//! Who works in the house: accounts that may sign in, and reviewers who can be given something to do.
+//!
+//! **Invariant:** accounts are read again while the house runs, so that one that was entered can sign in
+//! and one that was removed is signed out within seconds.
+
+use conclave_core::TenantId;
+use conclave_dashboard::{Account, AccountBook};
+use conclave_engine::{Clock, GovernError, KeyRole, Staff};
+use conclave_store::{PersonRecord, Store};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+
+/// Keys and accounts of a store.
+pub struct Employed {
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Employed {
+    /// Over the books of a store.
+    #[must_use]
+    pub fn new(store: Arc<Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+}
+
+impl Staff for Employed {
+    fn reviewers<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<Vec<String>, GovernError>> {
+        let (store, tenant, now_ms) = (self.store.clone(), tenant.clone(), self.clock.now_ms());
+        async move {
+            let listed = tokio::task::spawn_blocking(move || {
+                let keys = store.key_book().list()?.into_iter().map(|key| key.record);
+                let keys = keys.filter(|key| key.role == KeyRole::Reviewer);
+                let valid = keys.filter(|key| key.tenant == tenant && key.is_valid_at(now_ms));
+                let mut known: Vec<_> = valid.map(|key| key.id.as_str().to_owned()).collect();
+                let people = store.people()?.into_iter();
+                let people = people.filter(|one| one.role == KeyRole::Reviewer);
+                let people = people.filter(|one| one.tenant == tenant);
+                known.extend(people.map(|one| format!("person:{}", one.name)));
+                Ok::<_, conclave_store::StoreError>(known)
+            });
+            let listed = listed.await.map_err(|error| GovernError(error.to_string()))?;
+            listed.map_err(|error| GovernError(error.to_string()))
+        }
+        .boxed()
+    }
+}
+
+/// The accounts as the dashboard knows them.
+fn accounts(people: Vec<PersonRecord>) -> impl Iterator<Item = (Account, String)> {
+    people.into_iter().map(|person| {
+        let PersonRecord { name, tenant, role, password_hash, .. } = person;
+        (Account { name, tenant, role }, password_hash)
+    })
+}
+
+/// The accounts of a store.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn book(store: &Store) -> anyhow::Result<Arc<AccountBook>> {
+    Ok(Arc::new(AccountBook::new(accounts(store.people()?))))
+}
+
+/// Reads the accounts again; where they cannot be read, those of the last contact hold.
+pub async fn refresh(book: &AccountBook, store: &Arc<Store>) {
+    let store = Arc::clone(store);
+    let read = tokio::task::spawn_blocking(move || store.people_book().list()).await;
+    match read {
+        Ok(Ok(people)) => book.replace(accounts(people)),
+        Ok(Err(error)) => tracing::debug!(%error, "accounts are those of the last contact"),
+        Err(error) => tracing::debug!(%error, "accounts are those of the last contact"),
+    }
+}
