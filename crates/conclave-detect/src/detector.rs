@@ -7,8 +7,8 @@ use crate::pattern::{BUILTIN, Book};
 use crate::sight::Sight;
 use crate::trend::READ_TOGETHER;
 use crate::{
-    ConversationReading, DetectError, Estimate, Explanation, Frame, Reading, Signal, SignalKind,
-    TextClassifier, Trend,
+    ConversationReading, DetectError, DriftMarks, Estimate, Explanation, Frame, Reading, Signal,
+    SignalKind, TextClassifier, Trend,
 };
 use conclave_core::{Category, Mode, Role, Score, Threshold};
 use std::fmt;
@@ -106,10 +106,13 @@ impl Detector {
     }
 
     /// A person's last messages read as one text: what each leaves to the next. `None` for a single one.
+    ///
+    /// Slow movements are not read from it: message by message they are seen better, and no message counts twice.
     #[must_use]
     pub fn together(&self, said: &[&str], mode: Mode) -> Option<Reading> {
         let last = &said[said.len().saturating_sub(READ_TOGETHER)..];
-        (last.len() > 1).then(|| self.read(&last.join(" "), mode))
+        let read = || Reading { drift: DriftMarks::default(), ..self.read(&last.join(" "), mode) };
+        (last.len() > 1).then(read)
     }
 
     /// Reads a reply in the light of what was asked. What a classifier of requests would say of it is not

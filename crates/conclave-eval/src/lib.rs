@@ -20,6 +20,7 @@ mod redteam_page;
 mod report;
 mod row;
 mod table;
+mod theme;
 mod visible;
 
 pub use baseline::{Change, Turn};
@@ -30,7 +31,7 @@ pub use estimate::Estimate;
 pub use figures::{Figures, Latency};
 pub use group::{Group, Kind};
 pub use mutation::Mutation;
-pub use outcome::{Judged, Outcome, Sample};
+pub use outcome::{CastVote, Judged, Outcome, Sample};
 pub use panel::{MemberFigures, PanelFigures};
 pub use ranking::{Point, Ranking};
 pub use redteam::{Attack, Disguised, MutationFigures, REDTEAM_FORMAT, RedteamReport, Trial};

@@ -67,8 +67,20 @@ pub struct Outcome {
     pub row: Row,
     /// What was said.
     pub judged: Judged,
-    /// Who voted on a reply, and whether they objected.
-    pub votes: Vec<(String, bool)>,
+    /// Who voted on a reply, and how.
+    pub votes: Vec<CastVote>,
+}
+
+/// How one verifier voted on a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CastVote {
+    /// Who.
+    pub verifier: String,
+    /// Whether it objected.
+    pub objected: bool,
+    /// How bad it found the reply, so that replies can be put in order: 0 to 100 where it saw nothing, up to 200
+    /// for a concern, up to 300 for harm.
+    pub gravity: u16,
 }
 
 impl Outcome {

@@ -11,7 +11,6 @@ mod frames;
 mod progress;
 mod rows;
 mod scores;
-mod windows;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
@@ -144,7 +143,6 @@ fn ngrams(args: &Ngrams) -> anyhow::Result<()> {
         train.extend(rows::read(file)?);
     }
     train.extend(frames::framed(&train));
-    train.extend(windows::windows(&train));
     std::fs::create_dir_all(&args.places.out)?;
     let plan = args.learning.plan();
     let mut scores =

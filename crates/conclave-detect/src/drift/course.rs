@@ -4,20 +4,23 @@ use super::{DriftAction, DriftAlert, DriftKind, DriftMarks, DriftState, Evidence
 use conclave_core::Score;
 use serde::{Deserialize, Serialize};
 
-/// A message that shows a kind less than this does not count, in hundredths.
+/// A message that shows a kind less than this is no evidence, in hundredths.
 const SHOWN_FROM: u8 = 40;
+/// What an ordinary message shows of any kind: so much of every mark does not count, in hundredths. Without it a level
+/// would creep up in whoever talks for long.
+const ORDINARY: u32 = 20;
 /// What is kept of a level at each message, in hundredths.
-const KEPT_A_MESSAGE: u32 = 90;
+const KEPT_A_MESSAGE: u32 = 80;
 /// What is kept of a level each day, in hundredths: half of it is gone after two weeks.
 const KEPT_A_DAY: u32 = 95;
 /// After so many days nothing is left.
 const FORGOTTEN_DAYS: u64 = 180;
 /// A level from here on is yellow, in hundredths of a clear message.
-const YELLOW: u32 = 170;
+const YELLOW: u32 = 105;
 /// A level from here on is red.
-const RED: u32 = 280;
+const RED: u32 = 210;
 /// A level cannot rise further, so that it can come down again.
-const LEVEL_MAX: u32 = 400;
+const LEVEL_MAX: u32 = 300;
 /// So many messages must have shown it.
 const EVIDENCE_MIN: usize = 3;
 /// So many are kept.
@@ -95,9 +98,13 @@ impl Track {
     }
 
     fn add(&mut self, mark: Score, message: &Observed<'_>) {
-        self.level = self.level * KEPT_A_MESSAGE / 100;
+        let kept = self.level * KEPT_A_MESSAGE / 100 + u32::from(mark.hundredths());
+        self.level = kept.saturating_sub(ORDINARY).min(LEVEL_MAX);
+        if self.level == 0 {
+            // What came to nothing is no evidence of what may come later.
+            self.evidence.clear();
+        }
         if mark.hundredths() >= SHOWN_FROM {
-            self.level = (self.level + u32::from(mark.hundredths())).min(LEVEL_MAX);
             if self.evidence.len() == EVIDENCE_MAX {
                 self.evidence.remove(0);
             }

@@ -7,7 +7,7 @@ use super::lines::{LINE_BYTES_MAX, Line, next_line};
 use anyhow::{Context, bail};
 use conclave_core::Mode;
 use conclave_engine::{Checker, Question, VoteLine};
-use conclave_eval::{BadLine, Judged, Row};
+use conclave_eval::{BadLine, CastVote, Judged, Row};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value};
@@ -247,14 +247,12 @@ pub fn judge(checker: &Checker, question: &Question) -> Judged {
     judge_with_votes(checker, question).0
 }
 
-/// The same, and who voted on a reply with whether they objected.
-pub fn judge_with_votes(checker: &Checker, question: &Question) -> (Judged, Vec<(String, bool)>) {
+/// The same, and who voted on a reply, and how.
+pub fn judge_with_votes(checker: &Checker, question: &Question) -> (Judged, Vec<CastVote>) {
     let start = Instant::now();
     let judgement = checker.check(question);
     let latency_us = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-    let objects = |vote: &VoteLine| matches!(vote.vote, "concern" | "harmful");
-    let cast = judgement.votes.iter().filter(|vote| objects(vote) || vote.vote == "safe");
-    let votes = cast.map(|vote| (vote.verifier.clone(), objects(vote))).collect();
+    let votes = judgement.votes.iter().filter_map(cast_vote).collect();
     let judged = Judged {
         harm: judgement.harm,
         crisis: judgement.crisis,
@@ -267,6 +265,19 @@ pub fn judge_with_votes(checker: &Checker, question: &Question) -> (Judged, Vec<
         latency_us,
     };
     (judged, votes)
+}
+
+/// How a verifier voted; `None` where it did not.
+fn cast_vote(line: &VoteLine) -> Option<CastVote> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
+    let sure = (line.confidence.clamp(0.0, 1.0) * 100.0).round() as u16;
+    let (objected, gravity) = match line.vote {
+        "safe" => (false, 100 - sure),
+        "concern" => (true, 100 + sure),
+        "harmful" => (true, 200 + sure),
+        _ => return None,
+    };
+    Some(CastVote { verifier: line.verifier.clone(), objected, gravity })
 }
 
 #[cfg(test)]
