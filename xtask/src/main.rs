@@ -1,7 +1,9 @@
-//! What people would otherwise do by hand: the whole test run, the fault suite and the benchmarks.
+//! What people would otherwise do by hand: the whole test run, the fault suite, benchmarks and load runs.
 
 mod bench;
 mod faults;
+mod house;
+mod load;
 mod process;
 mod setup;
 mod test;
@@ -27,33 +29,9 @@ enum Chore {
     Train(train::Args),
     /// Measure on this machine.
     #[command(subcommand)]
-    Bench(Bench),
-}
-
-#[derive(Debug, Subcommand)]
-enum Bench {
-    /// The gateway before a mock model on loopback, beside direct calls and the disk's own pace.
-    Gateway {
-        /// Seconds of each measurement.
-        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=60))]
-        seconds: u32,
-        /// Where the data directory is made; the disk is what is measured.
-        #[arg(long, value_name = "DIR")]
-        dir: Option<std::path::PathBuf>,
-        /// When the slower trained model is asked: never, unsure or always.
-        #[arg(long, default_value = "never")]
-        second_tier: String,
-    },
-    /// The ledger: spool, SQLite, a PostgreSQL made for the run, proofs and verification, beside what the
-    /// disk and the processor give.
-    Ledger {
-        /// Entries of each measurement.
-        #[arg(long, default_value_t = 100_000)]
-        entries: u64,
-        /// Where data directories are made; the disk is what is measured.
-        #[arg(long, value_name = "DIR", default_value = ".")]
-        dir: std::path::PathBuf,
-    },
+    Bench(bench::Bench),
+    /// Put the real program under load for a while: streams, a steady pace, too much, a stop, kills.
+    Load(load::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -61,9 +39,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Test => test::run(),
         Chore::Faults(args) => faults::run(&args),
         Chore::Train(args) => train::run(&args),
-        Chore::Bench(Bench::Gateway { seconds, dir, second_tier }) => {
-            bench::gateway(seconds, dir.as_deref(), &second_tier)
-        }
-        Chore::Bench(Bench::Ledger { entries, dir }) => bench::ledger(entries, &dir),
+        Chore::Bench(bench) => bench::run(&bench),
+        Chore::Load(args) => load::run(&args),
     }
 }

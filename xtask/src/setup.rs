@@ -96,6 +96,11 @@ pub fn postgres() -> anyhow::Result<()> {
     apt(&["postgresql"])
 }
 
+/// nginx, to be measured beside.
+pub fn nginx() -> anyhow::Result<()> {
+    apt(&["nginx-light"])
+}
+
 fn apt(packages: &[&str]) -> anyhow::Result<()> {
     if !exists("apt-get") {
         bail!("please install {} first", packages.join(", "));

@@ -190,7 +190,7 @@ impl Ensemble {
             && logits[at] > SENTENCES_FROM
         {
             for sentence in sentences(folded) {
-                let alone = self.text.logits(&features_of(sentence))[at];
+                let alone = self.text.logit_of(&features_of(sentence), at);
                 logits[at] = logits[at].max(alone);
             }
         }
@@ -202,7 +202,7 @@ impl Ensemble {
         let mut features = Features::default();
         features.read(reply, Voice::Reply);
         features.read(asked, Voice::Asked);
-        self.reply.logits(&features.finish())
+        self.reply.logits(&features.unique())
     }
 
     /// What both tiers say of a reply by the name of the output, the second where it was asked.
@@ -293,7 +293,7 @@ impl TextClassifier for Ensemble {
 fn features_of(text: &str) -> Vec<u32> {
     let mut features = Features::default();
     features.read(text, Voice::Text);
-    features.finish()
+    features.unique()
 }
 
 fn at(outputs: &[String], logits: &[f32], name: &str) -> f32 {

@@ -39,6 +39,7 @@ pub struct Features {
 impl Features {
     /// Reads a folded text.
     pub fn read(&mut self, folded: &str, voice: Voice) {
+        self.numbers.reserve((folded.len() * 4).min(FEATURES_MAX));
         let mut reader =
             Reader { out: &mut self.numbers, seed: voice.seed(), last: [0; 2], words: 0 };
         reader.text(folded);
@@ -49,6 +50,26 @@ impl Features {
     pub fn finish(mut self) -> Vec<u32> {
         self.numbers.sort_unstable();
         self.numbers.dedup();
+        self.numbers
+    }
+
+    /// The features, each once, in no order: what is added up needs none, and sorting is the dearer half.
+    #[must_use]
+    pub(crate) fn unique(mut self) -> Vec<u32> {
+        let size = (self.numbers.len() * 2).next_power_of_two().max(16);
+        let mut seen = vec![0_u32; size];
+        let mut zero = false;
+        self.numbers.retain(|&number| {
+            if number == 0 {
+                // Zero marks a free place, so that it has a mark of its own.
+                return !std::mem::replace(&mut zero, true);
+            }
+            let mut at = number as usize & (size - 1);
+            while seen[at] != 0 && seen[at] != number {
+                at = (at + 1) & (size - 1);
+            }
+            std::mem::replace(&mut seen[at], number) == 0
+        });
         self.numbers
     }
 }
@@ -121,9 +142,9 @@ impl Reader<'_> {
         }
         letters[count] = '>';
         let letters = &letters[..=count];
-        for size in 3..=5 {
-            // The whole word with both edges is the word itself.
-            for gram in letters.windows(size).filter(|gram| gram.len() < letters.len()) {
+        // The whole word with both edges is the word itself.
+        for size in (3..=5).filter(|size| *size < letters.len()) {
+            for gram in letters.windows(size) {
                 self.push(hash_chars(self.seed ^ 0x55, gram));
             }
         }
@@ -237,6 +258,18 @@ mod tests {
     }
 
     const GOLDEN: u32 = 888_910_867;
+
+    #[test]
+    fn the_same_features_come_with_and_without_order() {
+        for text in ["", "a", "kill the process? kill it, kill it!", "もう死にたい、もう"]
+        {
+            let mut features = Features { numbers: vec![0, 7, 0] };
+            features.read(text, Voice::Text);
+            let mut unique = features.clone().unique();
+            unique.sort_unstable();
+            assert_eq!(unique, features.finish(), "{text}");
+        }
+    }
 
     #[test]
     fn scripts_without_blanks_are_read_in_characters() {

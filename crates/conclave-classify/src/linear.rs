@@ -51,8 +51,45 @@ impl<'a> Linear<'a> {
     /// The logit of each output for these features.
     #[must_use]
     pub fn logits(&self, features: &[u32]) -> Vec<f32> {
+        // The built-in models have so many outputs; what is known beforehand need not be counted again.
+        let sums = match self.outputs.len() {
+            4 => self.sums::<4>(features),
+            6 => self.sums::<6>(features),
+            9 => self.sums::<9>(features),
+            count => self.sums_of(features, count),
+        };
+        let share = share(features.len());
+        sums.iter().enumerate().map(|(at, &sum)| self.logit(at, sum, share)).collect()
+    }
+
+    /// The logit of one output alone.
+    pub(crate) fn logit_of(&self, features: &[u32], output: usize) -> f32 {
         let count = self.outputs.len();
-        let mut sums = vec![0i32; count];
+        let weight = |feature: &u32| {
+            let at = bucket(*feature, self.bits) * count + output;
+            i32::from(self.weights[at].cast_signed())
+        };
+        self.logit(output, features.iter().map(weight).sum(), share(features.len()))
+    }
+
+    fn logit(&self, output: usize, sum: i32, share: f32) -> f32 {
+        self.biases[output] + as_f32(sum) * self.scales[output] * share
+    }
+
+    fn sums<const COUNT: usize>(&self, features: &[u32]) -> Vec<i32> {
+        let (rows, _) = self.weights.as_chunks::<COUNT>();
+        let mut sums = [0_i32; COUNT];
+        for &feature in features {
+            let row = &rows[bucket(feature, self.bits)];
+            for (sum, weight) in sums.iter_mut().zip(row) {
+                *sum += i32::from(weight.cast_signed());
+            }
+        }
+        sums.to_vec()
+    }
+
+    fn sums_of(&self, features: &[u32], count: usize) -> Vec<i32> {
+        let mut sums = vec![0_i32; count];
         for &feature in features {
             let bucket = bucket(feature, self.bits);
             let row = &self.weights[bucket * count..(bucket + 1) * count];
@@ -60,11 +97,7 @@ impl<'a> Linear<'a> {
                 *sum += i32::from(weight.cast_signed());
             }
         }
-        let share = share(features.len());
-        sums.iter()
-            .zip(self.scales.iter().zip(&self.biases))
-            .map(|(&sum, (&scale, &bias))| bias + as_f32(sum) * scale * share)
-            .collect()
+        sums
     }
 }
 
@@ -144,6 +177,26 @@ mod tests {
         assert!((logits[0] - (0.5 - 6.0)).abs() < 0.1, "{logits:?}");
         assert!((logits[1] - (-0.5 - 5.0)).abs() < 0.1, "{logits:?}");
         assert_eq!(model.logits(&[]), [0.5, -0.5]);
+    }
+
+    #[test]
+    fn every_way_to_add_up_comes_to_the_same() {
+        let features: Vec<u32> = (0..500_u32).map(|n| n.wrapping_mul(0x9e37_79b9)).collect();
+        for count in [1, 4, 6, 9] {
+            let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+            let weights: Vec<f32> =
+                (0..count << 6).map(|n: u16| f32::from(n.wrapping_mul(37) % 255) - 127.0).collect();
+            let names = &names[..usize::from(count)];
+            let bytes = pack(names, 6, &vec![0.25; names.len()], &weights);
+            let model = Linear::parse(&bytes).unwrap();
+            let logits = model.logits(&features);
+            let share = share(features.len());
+            let sums = model.sums_of(&features, names.len());
+            for (at, sum) in sums.into_iter().enumerate() {
+                assert_eq!(logits[at].to_bits(), model.logit(at, sum, share).to_bits());
+                assert_eq!(logits[at].to_bits(), model.logit_of(&features, at).to_bits());
+            }
+        }
     }
 
     #[test]

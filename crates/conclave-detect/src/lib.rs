@@ -27,7 +27,7 @@ pub use drift::{
 };
 pub use error::DetectError;
 pub use explain::{Contribution, Explanation, Replacement, ThresholdStep};
-pub use fold::plain_form;
+pub use fold::{WordTable, plain_form};
 pub use manner::{AsReply, Fault, Manner};
 pub use reading::{Frame, Reading, Signal, SignalKind};
 pub use trend::{Escalation, READ_TOGETHER, Trend};

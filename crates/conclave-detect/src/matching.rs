@@ -76,7 +76,8 @@ pub(crate) fn apply_readings(book: &Book, scan: &mut Scan) -> Vec<Replaced> {
     }
     scan.remove_within(&mut ranges, true);
     ranges.clear();
-    for reading in &book.readings {
+    for number in book.index.readings.possible(scan) {
+        let reading = &book.readings[number];
         for found in matches(&reading.condition, scan, usize::MAX) {
             for slot in reading.replaces.iter().filter_map(|&at| found.slots.get(at)) {
                 ranges.push((slot.start, slot.end));
@@ -102,7 +103,8 @@ pub(crate) fn find_hits(book: &Book, scan: &Scan) -> Vec<Hit> {
         .map(|&(concept, _)| concept)
         .collect();
     let mut hits = Vec::new();
-    for (number, rule) in book.rules.iter().enumerate() {
+    for number in book.index.rules.possible(scan) {
+        let rule = &book.rules[number];
         for found in matches(&rule.condition, scan, HITS_MAX) {
             hits.push(Hit {
                 rule: number,

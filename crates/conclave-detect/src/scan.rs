@@ -28,65 +28,96 @@ pub(crate) struct Occurrence {
 /// All occurrences in one window of text, by concept.
 #[derive(Debug)]
 pub(crate) struct Scan {
+    /// Those of one concept stand together, by place.
     occurrences: Vec<Occurrence>,
-    /// Where each concept's occurrences begin in the list; one more at the end.
-    index: Vec<u32>,
+    /// The concepts that were found, in the order in which they were.
+    groups: Vec<Group>,
+    /// For each concept the number of its group and one more; zero for one that was not found. Most
+    /// concepts are in no text, so that work is only done for those that are.
+    group_of: Vec<u16>,
     /// How many words and unspaced characters there are.
     pub(crate) units: u32,
     /// Byte ranges between quotation marks.
     pub(crate) quotes: Vec<(u32, u32)>,
 }
 
+/// Where the occurrences of one concept stand in the list.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    concept: ConceptId,
+    from: u32,
+    to: u32,
+}
+
 impl Scan {
     /// Scans a folded text.
     pub(crate) fn new(book: &Book, text: &str) -> Self {
         let steps = Steps::of(text);
-        let mut occurrences = steps.edges(book, text.len());
+        let mut found = steps.edges(book, text.len());
         book.automata.each(text, |atom, start, end| {
             let atom = &book.atoms[atom];
             if stands_alone(text, start, end, atom) {
                 let (from, to) = (steps.at(start), steps.at(end - 1) + 1);
                 let (start, end) = (narrow(start), narrow(end));
                 let occurrence = |&concept| Occurrence { concept, from, to, start, end };
-                occurrences.extend(atom.concepts.iter().map(occurrence));
+                found.extend(atom.concepts.iter().map(occurrence));
             }
         });
         let mut scan = Self {
-            occurrences,
-            index: vec![0; book.concepts + 1],
+            occurrences: Vec::new(),
+            groups: Vec::with_capacity(found.len().min(book.concepts)),
+            group_of: vec![0; book.concepts],
             units: steps.units,
             quotes: quotes(text),
         };
-        scan.number();
-        scan.order();
+        scan.gather(&found);
         scan
     }
 
     /// Puts the occurrences of each concept together, by place. They are found nearly in order, so that
     /// counting them out is much cheaper than sorting them all.
-    fn order(&mut self) {
-        let mut next = self.index.clone();
-        let mut ordered = self.occurrences.clone();
-        for &occurrence in &self.occurrences {
-            let place = &mut next[usize::from(occurrence.concept)];
-            ordered[*place as usize] = occurrence;
+    fn gather(&mut self, found: &[Occurrence]) {
+        for occurrence in found {
+            let group = &mut self.group_of[usize::from(occurrence.concept)];
+            if *group == 0 {
+                self.groups.push(Group { concept: occurrence.concept, from: 0, to: 0 });
+                // There are no more groups than concepts, whose numbers have as many bits.
+                *group = u16::try_from(self.groups.len()).unwrap_or(u16::MAX);
+            }
+            self.groups[usize::from(*group) - 1].to += 1;
+        }
+        let mut next = 0;
+        for group in &mut self.groups {
+            let count = group.to;
+            (group.from, group.to) = (next, next);
+            next += count;
+        }
+        self.occurrences = found.to_vec();
+        for occurrence in found {
+            let group = usize::from(self.group_of[usize::from(occurrence.concept)]) - 1;
+            let place = &mut self.groups[group].to;
+            self.occurrences[*place as usize] = *occurrence;
             *place += 1;
         }
-        for of_one in self.index.windows(2) {
-            let of_one = &mut ordered[of_one[0] as usize..of_one[1] as usize];
+        for group in &self.groups {
+            let of_one = &mut self.occurrences[group.from as usize..group.to as usize];
             let place = |one: &Occurrence| (one.start, one.end);
             if !of_one.is_sorted_by_key(place) {
                 of_one.sort_unstable_by_key(place);
             }
         }
-        self.occurrences = ordered;
+    }
+
+    /// The concepts that occur.
+    pub(crate) fn concepts(&self) -> impl Iterator<Item = ConceptId> + '_ {
+        self.groups.iter().filter(|group| group.from < group.to).map(|group| group.concept)
     }
 
     /// The occurrences of a concept, by place.
     pub(crate) fn of(&self, concept: ConceptId) -> &[Occurrence] {
-        let at = usize::from(concept);
-        let (from, to) = (self.index[at] as usize, self.index[at + 1] as usize);
-        &self.occurrences[from..to]
+        let group = usize::from(self.group_of[usize::from(concept)]);
+        let Some(group) = group.checked_sub(1).map(|at| self.groups[at]) else { return &[] };
+        &self.occurrences[group.from as usize..group.to as usize]
     }
 
     /// Whether a concept occurs.
@@ -112,7 +143,7 @@ impl Scan {
                 (start, widest)
             })
             .collect();
-        self.occurrences.retain(|occurrence| {
+        let stays = |occurrence: &Occurrence| {
             let after = reach.partition_point(|&(start, _)| start <= occurrence.start);
             let Some(&(_, (start, end))) = after.checked_sub(1).and_then(|at| reach.get(at)) else {
                 return true;
@@ -120,18 +151,17 @@ impl Scan {
             let inside = occurrence.end <= end && occurrence.end > occurrence.start;
             let fills = occurrence.start == start && occurrence.end == end;
             !inside || (inner && fills)
-        });
-        self.number();
-    }
-
-    /// Notes where each concept's occurrences begin in the ordered list.
-    fn number(&mut self) {
-        self.index.fill(0);
-        for occurrence in &self.occurrences {
-            self.index[usize::from(occurrence.concept) + 1] += 1;
-        }
-        for at in 1..self.index.len() {
-            self.index[at] += self.index[at - 1];
+        };
+        for group in &mut self.groups {
+            let mut to = group.from;
+            for at in group.from..group.to {
+                let occurrence = self.occurrences[at as usize];
+                if stays(&occurrence) {
+                    self.occurrences[to as usize] = occurrence;
+                    to += 1;
+                }
+            }
+            group.to = to;
         }
     }
 }

@@ -292,7 +292,7 @@ fn views(
         views.extend(tags_in_place(text).filter(is_clear).map(|view| ("hidden", view)));
     }
     let straight = sample(&base.text);
-    let turned_round = |word: &str| word.chars().rev().collect::<String>();
+    let turned_round = |word: &str, out: &mut String| out.extend(word.chars().rev());
     if findings.count(Role::Rot13) >= MARKERS || words.is_turned(straight, rot13_word) {
         views.push(("rot13", rot13(base)));
     }

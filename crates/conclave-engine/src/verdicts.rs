@@ -10,11 +10,11 @@ use conclave_detect::Reading;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many verdicts a generation holds; two generations are kept.
-const GENERATION_MAX: usize = 4096;
+/// How many verdicts a generation holds; two generations are kept. Each takes some two thousand bytes, and who
+/// asks the same again mostly does so soon.
+const GENERATION_MAX: usize = 1024;
 
 /// Everything a verdict rests on.
 #[derive(Serialize)]
@@ -41,22 +41,8 @@ pub(crate) type Key = [u8; 32];
 impl Grounds<'_> {
     /// Their digest; `None` for grounds that cannot be written, which are then judged afresh.
     pub(crate) fn key(&self) -> Option<Key> {
-        let mut hasher = Hashing(Sha256::new());
-        serde_json::to_writer(&mut hasher, self).ok()?;
-        Some(hasher.0.finalize().into())
-    }
-}
-
-struct Hashing(Sha256);
-
-impl io::Write for Hashing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        let written = serde_json::to_vec(self).ok()?;
+        Some(Sha256::digest(written).into())
     }
 }
 

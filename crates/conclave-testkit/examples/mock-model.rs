@@ -7,13 +7,16 @@
 
 use bytes::Bytes;
 use conclave_testkit::{completion, completion_sse};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use futures_util::stream;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, header};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
+use std::convert::Infallible;
 use std::error::Error;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -21,7 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 
-const USAGE: &str = "mock-model [--listen 127.0.0.1:9000] [--text TEXT] [--delay-ms N]";
+const USAGE: &str =
+    "mock-model [--listen 127.0.0.1:9000] [--text TEXT] [--delay-ms N] [--event-ms N]";
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -40,6 +44,8 @@ struct Options {
     listen: SocketAddr,
     text: String,
     delay: Duration,
+    /// How long after another an event leaves; without, all leave at once.
+    between: Duration,
 }
 
 impl Options {
@@ -48,6 +54,7 @@ impl Options {
             listen: SocketAddr::from(([127, 0, 0, 1], 9000)),
             text: "That sounds like a lot to carry. What would help most right now?".into(),
             delay: Duration::ZERO,
+            between: Duration::ZERO,
         };
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or(USAGE)?;
@@ -55,6 +62,7 @@ impl Options {
                 "--listen" => options.listen = value.parse()?,
                 "--text" => options.text = value,
                 "--delay-ms" => options.delay = Duration::from_millis(value.parse()?),
+                "--event-ms" => options.between = Duration::from_millis(value.parse()?),
                 _ => return Err(USAGE.into()),
             }
         }
@@ -62,10 +70,13 @@ impl Options {
     }
 }
 
+type Body = UnsyncBoxBody<Bytes, Infallible>;
+
 struct Replies {
     whole: Bytes,
-    events: Bytes,
+    events: Vec<Bytes>,
     delay: Duration,
+    between: Duration,
 }
 
 impl Replies {
@@ -82,29 +93,51 @@ impl Replies {
         );
         Self {
             whole: whole.to_string().into(),
-            events: completion_sse(&options.text).concat().into(),
+            events: events(options),
             delay: options.delay,
+            between: options.between,
         }
     }
 
-    async fn answer(
-        &self,
-        request: Request<Incoming>,
-    ) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {
         let body = request.into_body().collect().await?.to_bytes();
         if !self.delay.is_zero() {
             tokio::time::sleep(self.delay).await;
         }
         let (content_type, reply) = if asks_for_events(&body) {
-            ("text/event-stream", &self.events)
+            ("text/event-stream", self.as_events())
         } else {
-            ("application/json", &self.whole)
+            ("application/json", Full::new(self.whole.clone()).boxed_unsync())
         };
-        let mut response = Response::new(Full::new(reply.clone()));
+        let mut response = Response::new(reply);
         let content_type = header::HeaderValue::from_static(content_type);
         response.headers_mut().insert(header::CONTENT_TYPE, content_type);
         Ok(response)
     }
+}
+
+impl Replies {
+    fn as_events(&self) -> Body {
+        if let [whole] = self.events.as_slice() {
+            return Full::new(whole.clone()).boxed_unsync();
+        }
+        let (events, between) = (self.events.clone(), self.between);
+        let paced = stream::unfold(events.into_iter(), move |mut left| async move {
+            let event = left.next()?;
+            tokio::time::sleep(between).await;
+            Some((Ok(Frame::data(event)), left))
+        });
+        StreamBody::new(paced).boxed_unsync()
+    }
+}
+
+/// The events of a reply: all in one piece, or each by itself where they leave one after the other.
+fn events(options: &Options) -> Vec<Bytes> {
+    let events = completion_sse(&options.text);
+    if options.between.is_zero() {
+        return vec![events.concat().into()];
+    }
+    events.into_iter().map(Bytes::from).collect()
 }
 
 /// Looks for the flag as text: a user who writes it in a message gets events, which is harmless

@@ -1,5 +1,6 @@
 //! Wiring: configuration in, engine out.
 
+use crate::bare;
 use crate::config::{
     AuditFailure, Config, ModeName, OnInjection, OnInputBlock, ScrutinyName, StreamName,
 };
@@ -62,7 +63,7 @@ pub fn ground(
         None => people,
     };
     Ground {
-        ledger: store.ledger(),
+        ledger: bare::ledger(store.ledger()),
         archive: store.archive(),
         memory: Arc::new(Memory::new(store.archive())),
         steward,
@@ -292,7 +293,7 @@ pub fn digest(config: &Config) -> [u8; 32] {
 
 /// The built-in verifiers, and those that are asked elsewhere.
 fn panel(config: &Config, outside: Vec<Arc<dyn Verifier>>) -> anyhow::Result<Panel> {
-    let judges = conclave_verifiers::builtin().context("verifier files")?;
+    let judges = bare::judges(conclave_verifiers::builtin().context("verifier files")?);
     let seated = judges.into_iter().map(|judge| {
         let seat = judge.seat();
         let changed = config.verifiers.get(&*seat.verifier).map_or(seat.clone(), |change| Seat {

@@ -219,6 +219,35 @@ pub enum BenchCommand {
     Guards,
     /// Measure the spool, SQLite and, where one is given, PostgreSQL, beside what the disk gives.
     Ledger(BenchLedgerArgs),
+    /// Do one part of a turn so many times, for whoever counts instructions.
+    Path(BenchPathArgs),
+}
+
+/// `conclave bench path`
+#[derive(Debug, Args)]
+pub struct BenchPathArgs {
+    /// Which part.
+    #[arg(value_enum)]
+    pub stage: PathStage,
+    /// How many times.
+    #[arg(long, value_name = "N", default_value_t = 100,
+          value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub rounds: u32,
+}
+
+/// A part of a turn that takes time on a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PathStage {
+    /// Reading what somebody says.
+    Read,
+    /// Reading a reply.
+    Reply,
+    /// The seven verifiers on a reply.
+    Panel,
+    /// How a reply should be shaped.
+    Field,
+    /// Sealing and hashing an entry.
+    Seal,
 }
 
 /// `conclave bench ledger`

@@ -2,6 +2,7 @@
 
 mod anchor;
 mod assemble;
+mod bare;
 mod cli;
 mod cli_people;
 mod commands;

@@ -219,7 +219,10 @@ fn the_shipped_program_has_no_place_to_die_at() {
         .unwrap();
     let tree = String::from_utf8(tree.stdout).unwrap();
     assert!(tree.contains("conclave-failpoint"), "{tree}");
-    assert!(!tree.contains("feature \"armed\""), "the feature is for tests");
+    for feature in ["armed", "blind", "bare-checks", "bare-ledger"] {
+        let named = format!("feature \"{feature}\"");
+        assert!(!tree.contains(&named), "the feature {feature} is for tests and benchmarks");
+    }
     // The test command makes a release build first and says where it is.
     if let Some(shipped) = std::env::var_os("CONCLAVE_BIN") {
         let bytes = std::fs::read(shipped).unwrap();

@@ -12,6 +12,7 @@ mod decode;
 mod repair;
 mod sound;
 mod transform;
+mod word_table;
 
 pub(crate) use base::fold;
 pub(crate) use decode::decode;
@@ -19,6 +20,7 @@ pub(crate) use repair::{Vocabulary, repair};
 pub(crate) use transform::{
     caesar, reversed, rot13, rot13_word, tag_text, tags_in_place, without_signs_between,
 };
+pub use word_table::WordTable;
 
 /// What was noticed while folding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,9 +60,7 @@ impl Folded {
 
     fn push(&mut self, c: char, origin: u32) {
         self.text.push(c);
-        for _ in 0..c.len_utf8() {
-            self.starts.push(origin);
-        }
+        self.starts.resize(self.text.len(), origin);
     }
 
     fn truncate(&mut self, bytes: usize) {
@@ -101,6 +101,11 @@ impl Folded {
         let from = (from as usize).min(total);
         (from, (to as usize).clamp(from, total))
     }
+}
+
+/// The plain form of a text alone.
+pub(crate) fn plain_text(text: &str) -> String {
+    fold(text).text
 }
 
 /// The plain form of a text and its language: what a trained classifier reads.

@@ -6,8 +6,8 @@
 use super::Folded;
 use super::chars::{is_emoji, is_unspaced};
 use super::confusable::latin_lookalike;
-use super::sound::Sound;
-use std::collections::{HashMap, HashSet};
+use super::sound::{Heard, Sound};
+use super::word_table::WordTable;
 
 /// Longer pieces are not words.
 const WORD_CHARS_MAX: usize = 48;
@@ -44,9 +44,11 @@ const SAMPLE_WORDS: usize = 24;
 /// Everyday words and those of the patterns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Vocabulary {
-    words: HashSet<Box<str>>,
-    /// Words without repeated letters, and what they stand for.
-    squeezed: HashMap<Box<str>, Box<str>>,
+    words: WordTable,
+    /// Words without repeated letters.
+    squeezed: WordTable,
+    /// The number of the word that each of those stands for.
+    stands_for: Vec<u32>,
     /// How their letters sound.
     pub(crate) sound: Sound,
 }
@@ -55,16 +57,26 @@ impl Vocabulary {
     /// Learns the words of one folded phrase.
     pub(crate) fn learn(&mut self, phrase: &str) {
         for word in phrase.split(|c: char| !c.is_ascii_alphabetic()) {
-            if word.len() < 2 || self.words.contains(word) {
+            if word.len() < 2 || self.knows(word) {
                 continue;
             }
-            self.words.insert(word.into());
+            let number = u32::try_from(self.words.insert(word)).unwrap_or(u32::MAX);
             self.sound.learn(word);
-            let kept = self.squeezed.entry(squeeze(word).into()).or_insert_with(|| word.into());
-            if word.len() < kept.len() {
-                *kept = word.into();
+            let squeezed = self.squeezed.insert(&squeeze(word));
+            match self.stands_for.get_mut(squeezed) {
+                None => self.stands_for.push(number),
+                Some(kept) if word.len() < self.words.word(*kept as usize).len() => *kept = number,
+                Some(_) => {}
             }
         }
+    }
+
+    /// Must be called after the last word was learned.
+    pub(crate) fn settle(&mut self) {
+        self.words.settle();
+        self.squeezed.settle();
+        self.stands_for.shrink_to_fit();
+        self.sound.settle();
     }
 
     /// Whether a text holds a word that is none until two neighbouring letters are swapped.
@@ -123,31 +135,35 @@ impl Vocabulary {
     }
 
     /// Whether the words at the beginning of a text are known in another form and unknown as they stand.
-    pub(crate) fn is_turned(&self, text: &str, turn: impl Fn(&str) -> String) -> bool {
+    /// `turn` writes the other form of a word after what it is given.
+    pub(crate) fn is_turned(&self, text: &str, turn: impl Fn(&str, &mut String)) -> bool {
         let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() >= 2);
         let (mut straight, mut turned) = (0, 0);
-        let (mut as_written, mut as_turned) = (String::new(), String::new());
+        let (mut as_written, mut as_turned) = (Heard::default(), Heard::default());
+        let mut other = String::new();
         for word in words.take(SAMPLE_WORDS) {
-            let other = turn(word);
+            other.clear();
+            turn(word, &mut other);
             straight += usize::from(self.knows(word));
             turned += usize::from(self.knows(&other));
-            as_written.extend([word, " "]);
-            as_turned.extend([&other, " "]);
+            self.sound.hear(word, &mut as_written);
+            self.sound.hear(&other, &mut as_turned);
         }
         let known = turned >= 2 && turned > straight * 2;
-        known || self.sound.better(&as_written, &as_turned, TURNED_BETTER)
+        known || as_turned.is_better(as_written, TURNED_BETTER)
     }
 
     /// Whether some pattern holds this word.
     pub(crate) fn knows(&self, word: &str) -> bool {
-        self.words.contains(word)
+        self.words.number(word).is_some()
     }
 
     fn unsqueezed(&self, word: &str) -> Option<&str> {
         if word.len() < 3 {
             return None;
         }
-        self.squeezed.get(squeeze(word).as_str()).map(AsRef::as_ref)
+        let squeezed = self.squeezed.number(squeeze(word).as_str())?;
+        self.stands_for.get(squeezed).map(|number| self.words.word(*number as usize))
     }
 
     /// Cuts letters without spaces into known words and, where there are none, what lies between them.
@@ -625,7 +641,7 @@ mod tests {
         assert!(!vocabulary.sees_swapped("ingen vil lage epxlosives her"));
         let repaired = repair(&fold("the epxlosives!"), &vocabulary, true).unwrap();
         assert_eq!(repaired.text, "the explosives!");
-        let backwards = |word: &str| word.chars().rev().collect::<String>();
+        let backwards = |word: &str, out: &mut String| out.extend(word.chars().rev());
         assert!(vocabulary.is_turned("bmob a ekam ot woh", backwards));
         assert!(!vocabulary.is_turned("how to make a bomb", backwards));
     }

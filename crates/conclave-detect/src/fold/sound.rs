@@ -54,27 +54,53 @@ impl Sound {
 
     /// How usual the letters of a text are one after the other, on average; `None` without words.
     pub(crate) fn of(&self, text: &str) -> Option<f32> {
-        let (mut sum, mut pairs) = (0.0, 0.0);
         let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 1);
-        let mut left = LETTERS_HEARD;
+        let mut heard = Heard::default();
         for word in words {
-            let mut last = 0;
-            for at in word.bytes().take(left).map(place).chain([0]) {
-                sum += self.logs[last][at];
-                pairs += 1.0;
-                last = at;
-            }
-            left = left.saturating_sub(word.len());
-            if left == 0 {
+            if heard.is_enough() {
                 break;
             }
+            self.hear(word, &mut heard);
         }
-        (pairs > 0.0).then(|| sum / pairs)
+        heard.usual()
+    }
+
+    /// Hears one word of letters, unless enough was heard.
+    pub(crate) fn hear(&self, word: &str, heard: &mut Heard) {
+        if heard.is_enough() {
+            return;
+        }
+        let mut last = 0;
+        for at in word.bytes().take(LETTERS_HEARD - heard.letters).map(place).chain([0]) {
+            heard.sum += self.logs[last][at];
+            heard.pairs += 1.0;
+            last = at;
+        }
+        heard.letters += word.len();
+    }
+}
+
+/// What was heard of a text.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heard {
+    sum: f32,
+    pairs: f32,
+    letters: usize,
+}
+
+impl Heard {
+    const fn is_enough(&self) -> bool {
+        self.letters >= LETTERS_HEARD
+    }
+
+    /// How usual its letters are one after the other, on average; `None` without words.
+    fn usual(self) -> Option<f32> {
+        (self.pairs > 0.0).then(|| self.sum / self.pairs)
     }
 
     /// Whether a turned text sounds clearly better than the text itself, and well.
-    pub(crate) fn better(&self, text: &str, turned: &str, by: f32) -> bool {
-        match (self.of(text), self.of(turned)) {
+    pub(crate) fn is_better(self, text: Self, by: f32) -> bool {
+        match (text.usual(), self.usual()) {
             (Some(straight), Some(turned)) => turned >= LANGUAGE && turned - straight >= by,
             _ => false,
         }
@@ -121,8 +147,13 @@ mod tests {
         let reversed: String = straight.chars().rev().collect();
         assert!(sound.of(straight) > sound.of(&reversed));
         assert!(sound.of(&reversed) > sound.of("qxzvk jwqpd xvbzq"));
-        assert!(sound.better(&reversed, straight, 0.3));
-        assert!(!sound.better(straight, &reversed, 0.3));
+        let heard = |text: &str| {
+            let mut heard = Heard::default();
+            text.split(' ').for_each(|word| sound.hear(word, &mut heard));
+            heard
+        };
+        assert!(heard(straight).is_better(heard(&reversed), 0.3));
+        assert!(!heard(&reversed).is_better(heard(straight), 0.3));
         assert_eq!(sound.of("1234 5 6"), None);
     }
 }

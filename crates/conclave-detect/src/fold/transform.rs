@@ -13,8 +13,8 @@ pub(crate) fn rot13(folded: &Folded) -> Folded {
 }
 
 /// One word with each Latin letter moved by thirteen places.
-pub(crate) fn rot13_word(word: &str) -> String {
-    word.chars().map(|c| turned(c, 13)).collect()
+pub(crate) fn rot13_word(word: &str, out: &mut String) {
+    out.extend(word.chars().map(|c| turned(c, 13)));
 }
 
 /// Each Latin letter moved back by `shift` places; 26 turns the alphabet around instead.

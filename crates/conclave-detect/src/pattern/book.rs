@@ -2,6 +2,7 @@
 
 use super::automata::Automata;
 use super::file::Class;
+use super::index::Index;
 use crate::Frame;
 use crate::fold::Vocabulary;
 use conclave_core::Category;
@@ -29,6 +30,8 @@ pub(crate) struct Book {
     pub(crate) roles: Vec<(ConceptId, Role)>,
     pub(crate) readings: Vec<Reading>,
     pub(crate) rules: Vec<Rule>,
+    /// Which of the readings and rules could hold in a text.
+    pub(crate) index: Index,
     pub(crate) vocabulary: Vocabulary,
 }
 

@@ -6,6 +6,7 @@
 use super::book::{Book, Condition, Reading, Rule, Shape};
 use super::concepts::{Concepts, fault};
 use super::file::{ConceptSpec, ItemSpec, PatternFile, Several};
+use super::index::Index;
 use super::words::{Word, written_out};
 use crate::DetectError;
 use conclave_core::Category;
@@ -185,10 +186,12 @@ impl Compiler {
 
     fn finish(self) -> Result<Book, DetectError> {
         let words = self.concepts.compile()?;
+        let concepts = self.concepts.len();
+        let index = Index::of(&self.readings, &self.rules, &words.atoms, concepts);
         Ok(Book {
             automata: words.automata,
             atoms: words.atoms,
-            concepts: self.concepts.len(),
+            concepts,
             starts: words.starts,
             ends: words.ends,
             masks: self.concepts.masks,
@@ -196,6 +199,7 @@ impl Compiler {
             roles: self.concepts.roles,
             readings: self.readings,
             rules: self.rules,
+            index,
             vocabulary: words.vocabulary,
         })
     }

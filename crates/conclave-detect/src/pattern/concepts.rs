@@ -66,7 +66,9 @@ impl Concepts {
         if let Some(&id) = self.ids.get(&name) {
             return Ok(id);
         }
-        let id = ConceptId::try_from(self.parents.len()).map_err(|_| "too many concepts")?;
+        // The last number stays free, so that concepts can be counted in numbers of the same size.
+        let id = ConceptId::try_from(self.parents.len()).ok().filter(|id| *id < ConceptId::MAX);
+        let id = id.ok_or("too many concepts")?;
         self.parents.push(BTreeSet::new());
         self.ids.insert(name, id);
         Ok(id)
@@ -244,7 +246,7 @@ impl Concepts {
         for (key, id) in &self.words {
             self.teach(&mut vocabulary, &key.text, *id);
         }
-        vocabulary.sound.settle();
+        vocabulary.settle();
         vocabulary
     }
 

@@ -10,6 +10,7 @@ mod compile;
 mod concepts;
 mod expand;
 mod file;
+mod index;
 mod inflect;
 mod words;
 

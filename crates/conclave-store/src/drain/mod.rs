@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A batch ends when it has grown to this.
-const BATCH_BYTES: usize = 16 << 20;
+const BATCH_BYTES: usize = 4 << 20;
 /// How many unfinished deliveries are looked at together.
 const DELIVERY_PAGE: u32 = 500;
 /// The pauses after failures, the last one again and again.

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// A batch is written out when it has grown to this.
 const BATCH_BYTES: usize = 4 << 20;
 /// A buffer that grew larger than this is not kept.
-const BUFFER_BYTES_KEPT: usize = 8 << 20;
+const BUFFER_BYTES_KEPT: usize = 1 << 20;
 /// How often a writer in trouble looks whether it has passed.
 const RETRY: Duration = Duration::from_secs(1);
 /// How long the other directory is preferred after one has failed.

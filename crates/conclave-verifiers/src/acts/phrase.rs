@@ -319,7 +319,9 @@ impl<'t> Place<'t> {
 
     fn step(self, node: &Node, set: u64) -> u64 {
         match node {
-            Node::Word(word) => self.advance(set, |id| is_meant(&[*word], id)),
+            Node::Word(word) => {
+                self.advance(set, |id| id == *word || (*word == NUMBER && is_number_id(id)))
+            }
             Node::Any { words, phrases, optional } => {
                 let mut reached = if *optional { set } else { 0 };
                 if !words.is_empty() {
@@ -355,11 +357,16 @@ impl<'t> Place<'t> {
         kept
     }
 
-    fn advance(self, set: u64, fits: impl Fn(u32) -> bool) -> u64 {
-        let moved = self.retain(set, |alone| {
-            let at = self.position(alone);
-            at < self.end && fits(self.tokens.ids[at])
-        });
+    fn advance(self, mut set: u64, fits: impl Fn(u32) -> bool) -> u64 {
+        let sentence = &self.tokens.ids[self.start..self.end];
+        let mut moved = 0;
+        while set != 0 {
+            let Some(id) = sentence.get(set.trailing_zeros() as usize) else { break };
+            if fits(*id) {
+                moved |= set & set.wrapping_neg();
+            }
+            set &= set - 1;
+        }
         (moved << 1) & self.within()
     }
 }

@@ -5,6 +5,7 @@
 //!
 //! **Invariant:** linear in the text; every token belongs to exactly one sentence.
 
+use conclave_detect::WordTable;
 use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 
@@ -23,20 +24,32 @@ const NAMED_NUMBERS_END: u32 = NEVER + 1 + 64;
 /// The words data files use, and their spellings.
 #[derive(Debug)]
 pub struct Vocabulary {
-    ids: HashMap<Box<str>, u32>,
-    chars: HashMap<char, u32>,
+    words: WordTable,
+    /// The id of each of the words.
+    ids: Vec<u32>,
     numbers: HashMap<Box<str>, u32>,
-    spellings: HashMap<Box<str>, Box<[Box<str>]>>,
+    respelled: WordTable,
+    /// How each of the respelled is spelled.
+    spellings: Vec<Box<[Box<str>]>>,
     next: u32,
 }
 
 impl Vocabulary {
     /// Nothing known but the spellings.
     #[must_use]
-    pub fn new(spellings: HashMap<Box<str>, Box<[Box<str>]>>) -> Self {
-        let ids = [("not".into(), NOT), ("never".into(), NEVER)].into();
-        let numbers = HashMap::new();
-        Self { ids, chars: HashMap::new(), numbers, spellings, next: NAMED_NUMBERS_END }
+    pub fn new(spelled: HashMap<Box<str>, Box<[Box<str>]>>) -> Self {
+        let (mut respelled, mut spellings) = (WordTable::default(), Vec::new());
+        for (word, spelling) in spelled {
+            respelled.insert(&word);
+            spellings.push(spelling);
+        }
+        let mut words = WordTable::default();
+        let ids = [("not", NOT), ("never", NEVER)].map(|(word, id)| {
+            words.insert(word);
+            id
+        });
+        let (ids, numbers) = (ids.to_vec(), HashMap::new());
+        Self { words, ids, numbers, respelled, spellings, next: NAMED_NUMBERS_END }
     }
 
     /// The id of a folded word, made if new.
@@ -49,11 +62,8 @@ impl Vocabulary {
         }
         let id = self.next;
         self.next += 1;
-        let mut letters = word.chars();
-        match (letters.next(), letters.next()) {
-            (Some(only), None) => self.chars.insert(only, id),
-            _ => self.ids.insert(word.into(), id),
-        };
+        self.words.insert(word);
+        self.ids.push(id);
         id
     }
 
@@ -66,20 +76,17 @@ impl Vocabulary {
     }
 
     fn id(&self, word: &str) -> Option<u32> {
-        let mut letters = word.chars();
-        match (letters.next(), letters.next()) {
-            (Some(only), None) => self.chars.get(&only).copied(),
-            _ => self.ids.get(word).copied(),
-        }
+        self.words.number(word).and_then(|number| self.ids.get(number)).copied()
     }
 
     fn known(&self, word: &str) -> bool {
-        self.id(word).is_some() || self.spellings.contains_key(word)
+        self.id(word).is_some() || self.respelled.number(word).is_some()
     }
 
     /// Gives a raw folded word in its canonical spelling, one or more words at a time.
     pub fn spell(&self, word: &str, each: &mut dyn FnMut(&str)) {
-        if let Some(words) = self.spellings.get(word) {
+        let respelled = self.respelled.number(word).and_then(|at| self.spellings.get(at));
+        if let Some(words) = respelled {
             words.iter().for_each(|word| each(word));
             return;
         }
@@ -241,9 +248,15 @@ impl Tokens {
     }
 }
 
-/// Folds one character the way both texts and data are folded.
+/// Folds a text the way both texts and data are folded.
 pub fn fold(text: &str) -> impl Iterator<Item = char> + '_ {
-    text.nfkc().flat_map(fold_char)
+    // Plain letters have one form already; most texts are nothing else.
+    let (plain, other) = if text.is_ascii() { (text, "") } else { ("", text) };
+    let plain = plain.chars().map(|letter| match letter.to_ascii_lowercase() {
+        '`' => '\'',
+        letter => letter,
+    });
+    plain.chain(other.nfkc().flat_map(fold_char))
 }
 
 fn fold_char(letter: char) -> impl Iterator<Item = char> {
@@ -395,8 +408,8 @@ impl<'v> Reader<'v> {
     }
 
     fn push_char(&mut self, letter: char) {
-        let id = self.vocabulary.chars.get(&letter).copied().unwrap_or(UNKNOWN);
-        self.push(id);
+        let id = self.vocabulary.id(letter.encode_utf8(&mut [0; 4]));
+        self.push(id.unwrap_or(UNKNOWN));
     }
 
     fn push(&mut self, id: u32) {

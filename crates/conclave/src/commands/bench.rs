@@ -95,6 +95,7 @@ pub fn run(command: &BenchCommand, as_json: bool) -> anyhow::Result<Answer> {
     match command {
         BenchCommand::Ledger(args) => return super::bench_ledger::run(args, as_json),
         BenchCommand::Guards => return super::bench_guards::run(as_json),
+        BenchCommand::Path(args) => return super::bench_path::run(args, as_json),
         BenchCommand::Detect => {}
     }
     let speed = measure()?;

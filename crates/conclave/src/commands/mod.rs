@@ -4,6 +4,7 @@ pub mod accounts;
 pub mod bench;
 mod bench_guards;
 mod bench_ledger;
+mod bench_path;
 pub mod check;
 pub mod checker;
 pub mod config;

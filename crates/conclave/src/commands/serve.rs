@@ -4,6 +4,7 @@ use super::Answer;
 use super::accounts::new_password;
 use crate::anchor::Anchors;
 use crate::assemble::{self, Ground};
+use crate::bare;
 use crate::cli::ServeArgs;
 use crate::config::{self, Config};
 use crate::governing;
@@ -37,6 +38,7 @@ const DRAIN_LINGER: Duration = Duration::from_millis(250);
 /// When it cannot start; the sentence says what to do.
 pub fn run(args: &ServeArgs) -> anyhow::Result<Answer> {
     let config = settings(args)?;
+    bare::admit(&config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve_until_stopped(args, config))?;
     Ok(Answer::Yes)
