@@ -352,7 +352,7 @@ impl Engine {
         (outcome, own_words(text, FinishReason::ContentFilter))
     }
 
-    fn stopped(&self, turn: &Turn, examined: &Examination, stop: Stop) -> Choice {
+    pub(crate) fn stopped(&self, turn: &Turn, examined: &Examination, stop: Stop) -> Choice {
         let (outcome, situation, category, finish) = match stop {
             Stop::Harmful { category, .. } => {
                 (Outcome::Blocked, Situation::Refusal, category, FinishReason::ContentFilter)

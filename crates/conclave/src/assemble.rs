@@ -9,8 +9,8 @@ use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Governed, Ledger, Memory, Panel, People, Policies,
-    Records, Settings, StewardState, Subjects, Verifier, Workshop,
+    Archive, BuiltIn, Clock, Engine, Entropy, Governed, KeyDesk, Ledger, Memory, Panel, People,
+    Policies, Records, Settings, StewardState, Subjects, Verifier, Workshop,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
@@ -43,6 +43,8 @@ pub struct Ground {
     pub records: Arc<dyn Records>,
     /// Knows it.
     pub people: Arc<People>,
+    /// Makes and withdraws API keys.
+    pub keys: Arc<dyn KeyDesk>,
 }
 
 /// What outlives a reload, over a store.
@@ -53,6 +55,7 @@ pub fn ground(
     entropy: Arc<dyn Entropy>,
 ) -> Ground {
     let records = store.records();
+    let keys = store.key_desk(clock.clone(), entropy.clone());
     let (subjects, key) = (store.subjects(), store.pseudonym_key());
     let people =
         People::new(records.clone(), subjects.clone(), clock.clone(), entropy.clone(), key);
@@ -67,6 +70,7 @@ pub fn ground(
         pseudonym_key: key,
         records,
         people: Arc::new(people),
+        keys,
     }
 }
 
@@ -116,7 +120,8 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
 
 fn governed(config: &Config, ground: &Ground) -> Governed {
     let post = Arc::new(GuardedPost { allow_private: config.webhooks.allow_private });
-    Governed::by(ground.people.clone(), ground.records.clone(), post)
+    let keys = Some(ground.keys.clone());
+    Governed { keys, ..Governed::by(ground.people.clone(), ground.records.clone(), post) }
 }
 
 /// So many recipe files of one's own are read.
@@ -225,6 +230,8 @@ pub fn manners(config: &Config) -> Manners {
     Manners {
         reply_on_input_block: config.policy.on_input_block == OnInputBlock::Reply,
         omit_own_fields: config.policy.omit_own_fields,
+        rates: config.rate_limits.rates(),
+        keyless_requests_per_minute: config.rate_limits.keyless_requests_per_minute,
     }
 }
 

@@ -261,9 +261,11 @@ async fn reload_and_flush(
     gateway: Gateway,
 ) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
+    let mut minute = tokio::time::interval(Duration::from_secs(60));
     loop {
         tokio::select! {
             _ = second.tick() => gateway.flush_refusals(),
+            _ = minute.tick() => gateway.forget_kept_replies().await,
             _ = hangup.recv() => reload(file.as_deref(), &ground, &store, &gateway),
         }
     }

@@ -8,6 +8,7 @@ mod check_upstream;
 mod database;
 mod load;
 mod named;
+mod rates;
 mod recipes;
 mod secret;
 mod upstream;
@@ -17,6 +18,7 @@ pub use check::{Finding, findings};
 pub use check_upstream::{OUTSIDE_TIMEOUT_MS, stand_ins};
 pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
+pub use rates::RateLimits;
 pub use recipes::RecipeSection;
 pub use secret::SecretRef;
 pub use upstream::{OfferedModel, Provider, ProviderKind};
@@ -72,6 +74,9 @@ pub struct Config {
     /// Which models recipes use, where words may go, and recipes of one's own.
     #[serde(skip_serializing_if = "RecipeSection::is_default")]
     pub recipes: RecipeSection,
+    /// How fast anybody may ask.
+    #[serde(skip_serializing_if = "RateLimits::is_default")]
+    pub rate_limits: RateLimits,
 }
 
 /// Who looks at what waits for a person.
