@@ -207,7 +207,7 @@ fn every_error_code_is_described() -> Outcome<()> {
 
 #[test]
 fn every_setting_is_described() -> Outcome<()> {
-    let parts = ["mod", "telemetry", "upstream", "verifiers"];
+    let parts = ["mod", "rates", "telemetry", "upstream", "verifiers"];
     let parts = parts.map(|part| read(&format!("crates/conclave/src/config/{part}.rs")));
     let code: String = parts.into_iter().collect::<Outcome<Vec<_>>>()?.join("\n");
     let fields = code.lines().filter_map(|line| line.strip_prefix("    pub ")?.split_once(": "));

@@ -3,6 +3,7 @@
 //! **Invariant:** absent means that nobody set it up; trouble with a part that is there is an error.
 
 use crate::governance::{Governance, Purse};
+use crate::key_desk::KeyDesk;
 use crate::people::People;
 use crate::records::Records;
 use crate::webhooks::Post;
@@ -21,6 +22,8 @@ pub struct Governed {
     pub people: Option<Arc<People>>,
     /// Sends to places outside, under guard.
     pub post: Option<Arc<dyn Post>>,
+    /// Makes and withdraws API keys.
+    pub keys: Option<Arc<dyn KeyDesk>>,
 }
 
 impl Governed {
@@ -34,6 +37,7 @@ impl Governed {
             records: Some(records),
             people: Some(people),
             post: Some(post),
+            keys: None,
         }
     }
 }

@@ -8,6 +8,7 @@ mod accounts_in_memory;
 mod check;
 mod check_line;
 mod consents;
+mod contact;
 mod correction;
 mod cost;
 mod decision;
@@ -23,6 +24,7 @@ mod guard_budget;
 mod guards;
 mod holding;
 mod influence;
+mod key_desk;
 mod known_protocols;
 mod memory;
 mod moderate;
@@ -84,6 +86,9 @@ pub use governance::{Announcement, EventKind, GovernError, Governance, Purse, Pu
 pub use governed::Governed;
 pub use holding::{HeldWords, Released, held_words};
 pub use influence::{Contribution, Part};
+pub use key_desk::{
+    KEYS_MAX, KeyDesk, KeyDeskError, KeyOrder, LABEL_BYTES_MAX, ListedKey, MadeKey,
+};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use people::{People, PeopleError, RecordedGovernance, Staff};

@@ -7,7 +7,7 @@ use crate::records::{
     Record, RecordChange, RecordKey, RecordKind, RecordQuery, Records, RecordsError,
 };
 use conclave_core::TenantId;
-use conclave_govern::{PolicyError, TenantPolicy, Usd};
+use conclave_govern::{PolicyError, TenantPolicy, Usd, tenant_name_fault};
 use conclave_ledger::{Kind, Value as Public};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -206,6 +206,9 @@ impl Policies {
         projects: &[String],
         now_ms: u64,
     ) -> Result<Value, TenantsError> {
+        if let Some(fault) = tenant_name_fault(tenant.as_str()) {
+            return Err(TenantsError::Invalid(fault));
+        }
         for names in [users, projects] {
             let plain = |name: &String| {
                 !name.is_empty() && name.len() <= 200 && !name.chars().any(char::is_control)

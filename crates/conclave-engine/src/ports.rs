@@ -294,6 +294,8 @@ pub trait Subjects: Send + Sync {
         tenant: &TenantId,
         user: &UserId,
     ) -> BoxFuture<'_, Result<Option<[u8; 16]>, SubjectsError>>;
+    /// The name under which words of people without an id are sealed now; the words are gone with it.
+    fn nobody(&self, tenant: &TenantId) -> BoxFuture<'_, Result<[u8; 16], SubjectsError>>;
     /// Whether a name is still in use: not once the person was erased.
     fn is_current(&self, subject: [u8; 16]) -> bool;
     /// Erases a person: the key of their words first, so that nothing can be read any more, then the
@@ -528,4 +530,9 @@ impl KeyRecord {
 pub trait KeyRing: Send + Sync {
     /// The key with this hash, valid or not.
     fn find(&self, key: &str) -> Option<KeyRecord>;
+    /// The key with this public part, valid or not.
+    fn find_id(&self, id: &KeyId) -> Option<KeyRecord>;
+    /// The keyed hash of a text that is no key, with a secret that all replicas share: whoever shows the
+    /// text with it was given it here.
+    fn mark(&self, text: &str) -> [u8; 32];
 }

@@ -43,6 +43,10 @@ impl Subjects for KeyedSubjects {
         ready(Ok(Some(self.subject(tenant, user)))).boxed()
     }
 
+    fn nobody(&self, tenant: &TenantId) -> BoxFuture<'_, Result<[u8; 16], SubjectsError>> {
+        ready(Ok(pseudonym(&self.0, b"nobody", tenant.as_str(), ""))).boxed()
+    }
+
     fn is_current(&self, _: [u8; 16]) -> bool {
         true
     }

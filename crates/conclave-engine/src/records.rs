@@ -34,11 +34,13 @@ pub enum RecordKind {
     Webhook,
     /// An event that is to be sent.
     Event,
+    /// A reply that is said again to whoever repeats the request.
+    KeptReply,
 }
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Tenant,
         Self::Policy,
         Self::Consent,
@@ -49,6 +51,7 @@ impl RecordKind {
         Self::Run,
         Self::Webhook,
         Self::Event,
+        Self::KeptReply,
     ];
 
     /// The stable name.
@@ -65,6 +68,7 @@ impl RecordKind {
             Self::Run => "run",
             Self::Webhook => "webhook",
             Self::Event => "event",
+            Self::KeptReply => "kept_reply",
         }
     }
 }

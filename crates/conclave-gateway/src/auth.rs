@@ -1,7 +1,10 @@
 //! Who is calling, and what their key opens.
 
 use crate::error::ApiError;
+use crate::pacing;
 use crate::state::Gateway;
+use crate::tokens;
+use conclave_core::{SessionId, UserId};
 use conclave_engine::{KeyRecord, KeyRole};
 use http::{HeaderMap, header};
 
@@ -45,6 +48,23 @@ pub(crate) enum Need {
     Webhooks,
     /// See which recipes there are, and what is counted of them.
     Recipes,
+    /// Make, see, replace and withdraw keys.
+    Keys,
+    /// Make tokens for the people at the other end.
+    Tokens,
+}
+
+/// The one person, and the one conversation of theirs, that a token is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Own {
+    pub user: UserId,
+    pub session: Option<SessionId>,
+}
+
+/// Somebody who was let in: a key, or a person with a token that the key made.
+pub(crate) struct Admitted {
+    pub key: KeyRecord,
+    pub own: Option<Own>,
 }
 
 /// How much of a decision a caller may see.
@@ -56,27 +76,66 @@ pub(crate) enum Sight {
     Words,
 }
 
-/// The caller's key, if it opens this.
+/// The caller's key, if it opens this and the limits let it. A person's token opens nothing here.
 pub(crate) fn admit(
     gateway: &Gateway,
     headers: &HeaderMap,
     need: Need,
 ) -> Result<KeyRecord, ApiError> {
-    let record = identify(gateway, headers).ok_or_else(ApiError::unauthorized)?;
-    if opens(record.role, need) {
-        return Ok(record);
-    }
-    Err(ApiError::forbidden("This key's role does not open this."))
+    let key = permit(gateway, headers, need)?;
+    pacing::count(gateway, &key)?;
+    Ok(key)
 }
 
-/// The caller's key, if it is valid at all.
-pub(crate) fn identify(gateway: &Gateway, headers: &HeaderMap) -> Option<KeyRecord> {
-    let key = bearer(headers).or_else(|| headers.get("x-api-key")?.to_str().ok())?;
-    if key.len() > KEY_BYTES_MAX {
+/// The caller's key, if it opens this; the request is counted by whoever finds out who speaks.
+pub(crate) fn permit(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    need: Need,
+) -> Result<KeyRecord, ApiError> {
+    let admitted = identify(gateway, headers).ok_or_else(|| pacing::stranger(gateway))?;
+    if admitted.own.is_none() && opens(admitted.key.role, need) {
+        return Ok(admitted.key);
+    }
+    Err(closed())
+}
+
+/// The same for what concerns one person: their token opens it too, where it is their own.
+pub(crate) fn admit_person(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    need: Need,
+) -> Result<Admitted, ApiError> {
+    let admitted = identify(gateway, headers).ok_or_else(|| pacing::stranger(gateway))?;
+    let opened = match &admitted.own {
+        Some(_) => matches!(need, Need::Explain | Need::Prove),
+        None => opens(admitted.key.role, need),
+    };
+    if !opened {
+        return Err(closed());
+    }
+    pacing::count(gateway, &admitted.key)?;
+    Ok(admitted)
+}
+
+fn closed() -> ApiError {
+    ApiError::forbidden("This key's role does not open this.")
+}
+
+/// Who calls, if their key or token is valid at all.
+pub(crate) fn identify(gateway: &Gateway, headers: &HeaderMap) -> Option<Admitted> {
+    let shown = bearer(headers).or_else(|| headers.get("x-api-key")?.to_str().ok())?;
+    if shown.starts_with(tokens::PREFIX) {
+        let (token, key) = tokens::read(gateway, shown)?;
+        let own = Own { user: token.user, session: token.session };
+        return Some(Admitted { key, own: Some(own) });
+    }
+    if shown.len() > KEY_BYTES_MAX {
         return None;
     }
     let now_ms = gateway.engine().clock.now_ms();
-    gateway.keys().find(key).filter(|record| record.is_valid_at(now_ms))
+    let key = gateway.keys().find(shown).filter(|record| record.is_valid_at(now_ms))?;
+    Some(Admitted { key, own: None })
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -97,6 +156,7 @@ pub(crate) const fn opens(role: KeyRole, need: Need) -> bool {
                 | Need::Consents
                 | Need::ReadProtocols
                 | Need::ReadReviews
+                | Need::Tokens
         ),
         KeyRole::Admin => matches!(
             need,

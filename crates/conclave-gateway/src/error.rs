@@ -115,6 +115,40 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, "invalid_request_error", "conflict", message)
     }
 
+    /// 409: the first request with this idempotency key is still being answered.
+    pub fn idempotency_in_progress() -> Self {
+        let error = Self::new(
+            StatusCode::CONFLICT,
+            "invalid_request_error",
+            "idempotency_in_progress",
+            "A request with this Idempotency-Key is still being answered; try again shortly.",
+        );
+        Self { retry_after_s: Some(1), ..error }.at("Idempotency-Key")
+    }
+
+    /// 409: there was an answer under this idempotency key, and it is not kept.
+    pub fn idempotency_gone() -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "invalid_request_error",
+            "idempotency_gone",
+            "A request with this Idempotency-Key was answered, and the answer is not kept; use another \
+             key to ask anew.",
+        )
+        .at("Idempotency-Key")
+    }
+
+    /// 422: the idempotency key belongs to another request.
+    pub fn idempotency_key_reused() -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid_request_error",
+            "idempotency_key_reused",
+            "This Idempotency-Key was used for another request; a key belongs to one request.",
+        )
+        .at("Idempotency-Key")
+    }
+
     /// 413: the body is too large.
     pub fn too_large(limit_bytes: usize) -> Self {
         Self::new(
@@ -130,6 +164,13 @@ impl ApiError {
         let status = StatusCode::TOO_MANY_REQUESTS;
         let error = Self::new(status, "insufficient_quota", "insufficient_quota", message);
         Self { retry_after_s, ..error }
+    }
+
+    /// 429: too many requests or tokens within a minute; the sentence names the limit.
+    pub fn rate_limit_exceeded(message: impl Into<String>, retry_after_s: u32) -> Self {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        let error = Self::new(status, "rate_limit_error", "rate_limit_exceeded", message);
+        Self { retry_after_s: Some(retry_after_s), ..error }
     }
 
     /// 503: a limit is in force and cannot be checked.

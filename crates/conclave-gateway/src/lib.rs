@@ -4,16 +4,22 @@
 //! refusal before any decision.
 
 mod auth;
+mod connections;
 mod error;
+mod framing;
+mod idempotency;
 mod identity;
 mod intake;
 mod limits;
 mod metrics;
+mod pacing;
+mod rates;
 mod refusals;
 mod routes;
 mod serve;
 mod state;
 mod strict_json;
+mod tokens;
 mod traced;
 mod tracked_body;
 mod unabandoned;

@@ -1,17 +1,23 @@
 //! Accepting connections, and stopping without losing anything.
 
+use crate::connections::{Place, Places};
 use crate::limits::GatewayLimits;
 use crate::state::Gateway;
 use axum::Router;
+use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tower::Service;
 
 /// Bytes of request head that are read before the connection is refused.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -38,7 +44,7 @@ pub async fn serve(
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(HEAD_BYTES_MAX);
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(limits.connections_max));
+    let places = Places::new(limits.connections_max);
     tokio::pin!(stop);
     loop {
         let stream = tokio::select! {
@@ -54,26 +60,31 @@ pub async fn serve(
                 }
             },
         };
-        // Beyond the limit a connection is closed at once: waiting in line would hide the overload.
-        let Ok(place) = places.clone().try_acquire_owned() else {
+        // Beyond the limit whoever is idle longest makes room. If nobody is, the new one is closed at once:
+        // waiting in line would hide the overload.
+        let Some(place) = places.take() else {
             gateway.metrics().house().connection_refused();
             continue;
         };
         let Some(stream) = prepared(stream) else {
             continue;
         };
-        let service = TowerToHyperService::new(router.clone());
+        let place = Arc::new(place);
+        let service =
+            TowerToHyperService::new(Occupied { router: router.clone(), place: place.clone() });
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let watched = graceful.watch(connection);
         let counted = gateway.clone();
         counted.metrics().house().connected();
         tokio::spawn(async move {
-            // An error here is a client that went away or spoke no HTTP; nothing of ours was lost.
-            if let Err(error) = watched.await {
-                tracing::debug!(%error, "a connection ended early");
+            tokio::select! {
+                // An error here is a client that went away or spoke no HTTP; nothing of ours was lost.
+                ended = watched => if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended early");
+                },
+                () = place.wanted() => tracing::debug!("an idle connection made room for another"),
             }
             counted.metrics().house().disconnected();
-            drop(place);
         });
     }
     drop(listener);
@@ -82,6 +93,29 @@ pub async fn serve(
         tracing::warn!("some requests did not finish in time and were cut off");
     }
     deadline
+}
+
+/// The router, for one connection: says when it is being answered.
+#[derive(Clone)]
+struct Occupied {
+    router: Router,
+    place: Arc<Place>,
+}
+
+impl Service<http::Request<Incoming>> for Occupied {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<http::Request<Incoming>>::poll_ready(&mut self.router, context)
+    }
+
+    fn call(&mut self, request: http::Request<Incoming>) -> Self::Future {
+        let busy = self.place.work();
+        let answered = self.router.call(request);
+        Box::pin(async move { answered.await.map(|response| busy.until_sent(response)) })
+    }
 }
 
 fn prepared(stream: TcpStream) -> Option<TcpStream> {

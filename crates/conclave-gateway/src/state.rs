@@ -1,13 +1,17 @@
 //! What every route shares.
 
+use crate::idempotency::RepeatDesk;
 use crate::limits::GatewayLimits;
 use crate::metrics::{Metrics, Places};
+use crate::rates::RateLimiter;
 use crate::refusals::RefusalLog;
+use conclave_core::TenantId;
 use conclave_engine::trace::SpanSink;
 use conclave_engine::{Engine, KeyRing, Proofs};
+use conclave_govern::Rates;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How the gateway answers, where configuration has a say.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,7 +20,16 @@ pub struct Manners {
     pub reply_on_input_block: bool,
     /// The `conclave` key is left out of replies, for clients that refuse unknown fields.
     pub omit_own_fields: bool,
+    /// How fast anybody may ask.
+    pub rates: Rates,
+    /// How many requests a minute without a valid key are looked at; 0 for all.
+    pub keyless_requests_per_minute: u32,
 }
+
+/// Turns beyond a limit whose words are looked at together, for somebody in crisis, and how many more
+/// may wait for it.
+const LOOKS: usize = 2;
+const LOOKS_WAITING: usize = 256;
 
 /// What every route shares.
 #[derive(Clone)]
@@ -34,6 +47,10 @@ struct Shared {
     turns: Arc<Semaphore>,
     spans: OnceLock<Arc<dyn SpanSink>>,
     draining: AtomicBool,
+    limiter: RateLimiter,
+    looks: Semaphore,
+    looks_waiting: Semaphore,
+    repeats: RepeatDesk,
 }
 
 impl Gateway {
@@ -57,6 +74,10 @@ impl Gateway {
             turns,
             spans: OnceLock::new(),
             draining: AtomicBool::new(false),
+            limiter: RateLimiter::default(),
+            looks: Semaphore::new(LOOKS),
+            looks_waiting: Semaphore::new(LOOKS_WAITING),
+            repeats: RepeatDesk::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -129,6 +150,40 @@ impl Gateway {
 
     pub(crate) fn proofs(&self) -> &dyn Proofs {
         &*self.shared.proofs
+    }
+
+    /// Counts who asks how much.
+    pub(crate) fn limiter(&self) -> &RateLimiter {
+        &self.shared.limiter
+    }
+
+    /// How fast a tenant may ask: the operator's word and the tenant's own, whichever is stricter.
+    pub(crate) fn rates(&self, tenant: &TenantId) -> Rates {
+        let (engine, manners) = {
+            let known = self.shared.engine.read().unwrap_or_else(PoisonError::into_inner);
+            (known.0.clone(), known.1)
+        };
+        match &engine.steward {
+            Some(steward) => manners.rates.strictest(steward.policy(tenant).1.rates),
+            None => manners.rates,
+        }
+    }
+
+    /// A place to look at the words of a turn that a limit refuses; `None` where too many wait already.
+    pub(crate) async fn look(&self) -> Option<SemaphorePermit<'_>> {
+        let waiting = self.shared.looks_waiting.try_acquire().ok()?;
+        let look = self.shared.looks.acquire().await.ok();
+        drop(waiting);
+        look
+    }
+
+    /// Forgets kept replies whose time is over; called every minute.
+    pub async fn forget_kept_replies(&self) {
+        crate::idempotency::forget_old(&self.engine()).await;
+    }
+
+    pub(crate) fn repeats(&self) -> &RepeatDesk {
+        &self.shared.repeats
     }
 
     pub(crate) fn limits(&self) -> &GatewayLimits {

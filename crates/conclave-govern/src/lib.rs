@@ -14,12 +14,14 @@ mod period;
 mod policy;
 mod prices;
 mod protocol;
+mod rates;
 mod review;
 mod review_steps;
 mod runaway;
 mod season;
 mod spelling;
 mod telling;
+mod tenant_name;
 
 pub use budget::{
     ACCOUNT_NAME_BYTES_MAX, Account, AccountKey, Crossing, Grant, Hold, HoldAsk, LINES_MAX, Line,
@@ -42,9 +44,11 @@ pub use prices::{
     PriceTable, Size,
 };
 pub use protocol::{Mention, Protocol, Restriction, Term, community_id};
+pub use rates::{RATE_MAX, Rate, Rates};
 pub use review::{NewReview, Priority, ReviewKind};
 pub use review_steps::{
     Claim, Decider, Given, LEASE_MS, Notice, Review, ReviewRefusal, ReviewStatus, Ruling, Said,
 };
 pub use runaway::{RUNAWAY_WINDOW_MS, Runaway};
 pub use season::{Season, SeasonKind, YearDay};
+pub use tenant_name::tenant_name_fault;

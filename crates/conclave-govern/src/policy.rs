@@ -4,7 +4,7 @@
 //! one that would be laxer is refused when it is written.
 
 use crate::{AccountKey, LINES_MAX};
-use crate::{Line, Period, Price, Scope, Scopes, Usd};
+use crate::{Line, Period, Price, Rates, Scope, Scopes, Usd};
 use conclave_core::{FLOOR, MicroUsd, Mode, Scrutiny};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,6 +84,9 @@ pub struct TenantPolicy {
     pub alert_at_percent: Vec<u8>,
     /// When a conversation that runs away is stopped for a while.
     pub breaker: Breaker,
+    /// How fast the tenant may ask; stricter than the operator's only.
+    #[serde(skip_serializing_if = "Rates::is_unlimited")]
+    pub rates: Rates,
     /// Modes a request may ask for; the operator's where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<Vec<Mode>>,
@@ -122,6 +125,7 @@ impl Default for TenantPolicy {
             downgrade_model: None,
             alert_at_percent: vec![70, 90, 100],
             breaker: Breaker::default(),
+            rates: Rates::default(),
             modes: None,
             scrutiny_min: None,
             harm_threshold: None,
@@ -194,6 +198,9 @@ impl TenantPolicy {
         if let Some(wrong) = self.regions.iter().find(|name| !country(name)) {
             let message = format!("`{wrong}` is not an ISO 3166 code of two capital letters");
             return Err(PolicyError::new("regions", message));
+        }
+        if let Some((field, message)) = self.rates.fault() {
+            return Err(PolicyError::new(format!("rates.{field}"), message));
         }
         if self.breaker.refusals_per_minute == 0 {
             return Err(PolicyError::new("breaker.refusals_per_minute", "must be at least 1"));
@@ -336,6 +343,7 @@ impl TenantPolicy {
             (one, other) => one.or(other),
         };
         self.block_injection |= defaults.block_injection;
+        self.rates = self.rates.strictest(defaults.rates);
         self
     }
 }

@@ -10,7 +10,7 @@ use crate::durable::make_dir;
 use crate::error::StoreError;
 use crate::forget::{Forgetter, Register, Retention, RetentionRules, WordTables};
 use crate::keeper::{Keeper, Notes};
-use crate::keys::{BookRing, KeyBook, OutboxSink};
+use crate::keys::{BookDesk, BookRing, KeyBook, OutboxSink};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
 use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreOptions};
@@ -29,7 +29,8 @@ use crate::spool::{
 use crate::usage::{AddedUp, UsageSource};
 use crate::vault::{RootKey, Vault};
 use conclave_engine::{
-    Accounts, Archive, Entropy, KeyRing, Ledger, Proofs, Records, Subjects, UsageBook,
+    Accounts, Archive, Clock, Entropy, KeyDesk, KeyRing, Ledger, Proofs, Records, Subjects,
+    UsageBook,
 };
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use std::path::PathBuf;
@@ -285,6 +286,13 @@ impl Store {
     #[must_use]
     pub fn key_book(&self) -> Arc<KeyBook> {
         Arc::clone(&self.book)
+    }
+
+    /// The same for a running house: what changes is known at once.
+    #[must_use]
+    pub fn key_desk(&self, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Arc<dyn KeyDesk> {
+        let (book, ring) = (Arc::clone(&self.book), Arc::clone(&self.ring));
+        Arc::new(BookDesk { book, ring, clock, entropy })
     }
 
     /// Where people who may sign in are entered.

@@ -10,8 +10,8 @@ use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Governed, Ledger, Memory, Panel, People, Policies,
-    Records, Settings, Staff, StewardState, Subjects, Verifier, Workshop,
+    Archive, BuiltIn, Clock, Engine, Entropy, Governed, KeyDesk, Ledger, Memory, Panel, People,
+    Policies, Records, Settings, Staff, StewardState, Subjects, Verifier, Workshop,
 };
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
@@ -44,6 +44,8 @@ pub struct Ground {
     pub records: Arc<dyn Records>,
     /// Knows it.
     pub people: Arc<People>,
+    /// Makes and withdraws API keys.
+    pub keys: Arc<dyn KeyDesk>,
 }
 
 /// What outlives a reload, over a store.
@@ -55,6 +57,7 @@ pub fn ground(
     entropy: Arc<dyn Entropy>,
 ) -> Ground {
     let records = store.records();
+    let keys = store.key_desk(clock.clone(), entropy.clone());
     let (subjects, key) = (store.subjects(), store.pseudonym_key());
     let people =
         People::new(records.clone(), subjects.clone(), clock.clone(), entropy.clone(), key);
@@ -73,6 +76,7 @@ pub fn ground(
         pseudonym_key: key,
         records,
         people: Arc::new(people),
+        keys,
     }
 }
 
@@ -122,7 +126,8 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
 
 fn governed(config: &Config, ground: &Ground) -> Governed {
     let post = Arc::new(GuardedPost { allow_private: config.webhooks.allow_private });
-    Governed::by(ground.people.clone(), ground.records.clone(), post)
+    let keys = Some(ground.keys.clone());
+    Governed { keys, ..Governed::by(ground.people.clone(), ground.records.clone(), post) }
 }
 
 /// So many recipe files of one's own are read.
@@ -231,6 +236,8 @@ pub fn manners(config: &Config) -> Manners {
     Manners {
         reply_on_input_block: config.policy.on_input_block == OnInputBlock::Reply,
         omit_own_fields: config.policy.omit_own_fields,
+        rates: config.rate_limits.rates(),
+        keyless_requests_per_minute: config.rate_limits.keyless_requests_per_minute,
     }
 }
 

@@ -479,6 +479,8 @@ pub enum KeysCommand {
         #[command(flatten)]
         data: DataArgs,
     },
+    /// Make the successor of a key; the key itself goes on for a while.
+    Rotate(KeyRotateArgs),
     /// Replace the root key and every key that wraps those of people; while no gateway runs.
     ///
     /// A copy of the data directory made before opens with nothing that exists afterwards.
@@ -628,6 +630,19 @@ pub struct KeyCreateArgs {
     /// Days until it ends.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
     pub expires_in_days: Option<u32>,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+/// `conclave keys rotate`
+#[derive(Debug, Args)]
+pub struct KeyRotateArgs {
+    /// The id shown by `keys list`.
+    pub id: String,
+    /// Hours for which both open doors.
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(0..=720))]
+    pub overlap_hours: u32,
     /// Where.
     #[command(flatten)]
     pub data: DataArgs,

@@ -28,12 +28,14 @@ pub struct Reloading {
 }
 
 impl Reloading {
-    /// Reloads on SIGHUP, and writes summed-up refusals every second.
+    /// Reloads on SIGHUP, writes summed-up refusals every second, and lets go of kept replies.
     pub async fn run(self, mut hangup: Signal) {
         let mut second = tokio::time::interval(Duration::from_secs(1));
+        let mut minute = tokio::time::interval(Duration::from_secs(60));
         loop {
             tokio::select! {
                 _ = second.tick() => self.gateway.flush_refusals(),
+                _ = minute.tick() => self.gateway.forget_kept_replies().await,
                 _ = hangup.recv() => self.reload(),
             }
         }

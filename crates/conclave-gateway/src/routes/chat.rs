@@ -1,9 +1,8 @@
 //! `POST /v1/chat/completions`: OpenAI's chat interface.
 
-use super::entrance::enter;
+use super::entrance::enter_to_talk;
 use super::respond;
 use super::turns::converse;
-use crate::auth::Need;
 use crate::error::ApiError;
 use crate::state::Gateway;
 use crate::wire::chat_reply::{Chat, Form};
@@ -17,7 +16,7 @@ pub(super) async fn complete(State(gateway): State<Gateway>, request: Request) -
 }
 
 async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter(gateway, request, Need::Converse).await?;
+    let mut entered = enter_to_talk(gateway, request).await?;
     let ChatRequest { inquiry, include_usage } = ChatRequest::parse(entered.document.take())?;
     let omit_own_fields = gateway.manners().omit_own_fields;
     let form = Form { structured: inquiry.structured, omit_own_fields };

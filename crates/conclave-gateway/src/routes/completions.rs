@@ -1,9 +1,8 @@
 //! `POST /v1/completions`: OpenAI's older interface.
 
-use super::entrance::enter;
+use super::entrance::enter_to_talk;
 use super::respond;
 use super::turns::converse;
-use crate::auth::Need;
 use crate::error::ApiError;
 use crate::state::Gateway;
 use crate::wire::completion::{self, Completion};
@@ -16,7 +15,7 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter(gateway, request, Need::Converse).await?;
+    let mut entered = enter_to_talk(gateway, request).await?;
     let inquiry = completion::parse(entered.document.take())?;
     let dialect = Box::new(Completion::new(gateway.manners().omit_own_fields));
     converse(gateway, &entered, inquiry, dialect).await

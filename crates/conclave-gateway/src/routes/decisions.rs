@@ -1,7 +1,7 @@
 //! `GET /v1/decisions...`: what was decided, and why.
 
 use super::respond;
-use crate::auth::{Need, Sight, admit, sight};
+use crate::auth::{Admitted, Need, Own, Sight, admit, admit_person, sight};
 use crate::error::ApiError;
 use crate::state::Gateway;
 use axum::Json;
@@ -97,8 +97,8 @@ pub(super) async fn explanation(
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let key = admit(&gateway, &headers, Need::Explain)?;
-        let stored = find(&gateway.engine(), &key, &id).await?;
+        let admitted = admit_person(&gateway, &headers, Need::Explain)?;
+        let stored = find_own(&gateway.engine(), &admitted, &id).await?;
         Ok(Json(explain(&stored)).into_response())
     };
     respond(found.await)
@@ -111,9 +111,13 @@ pub(super) async fn receipt(
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let key = admit(&gateway, &headers, Need::Prove)?;
+        let admitted = admit_person(&gateway, &headers, Need::Prove)?;
+        let key = &admitted.key;
         let missing = || ApiError::not_found("There is no decision with this id.");
         let audit = AuditId::parse(&id).ok_or_else(missing)?;
+        if admitted.own.is_some() {
+            find_own(&gateway.engine(), &admitted, &id).await?;
+        }
         let tenant = tenant_number(key.tenant.as_str());
         match gateway.proofs().receipt(tenant, audit).await.map_err(unavailable)? {
             ReceiptState::Unknown => Err(missing()),
@@ -132,6 +136,39 @@ pub(super) async fn receipt(
         }
     };
     respond(found.await)
+}
+
+/// The decision, if it is the person's own. Whether another exists is not told.
+async fn find_own(
+    engine: &Engine,
+    admitted: &Admitted,
+    id: &str,
+) -> Result<StoredDecision, ApiError> {
+    let stored = find(engine, &admitted.key, id).await?;
+    let Some(own) = &admitted.own else { return Ok(stored) };
+    if is_own(engine, &admitted.key, own, &stored).await? {
+        return Ok(stored);
+    }
+    Err(ApiError::not_found("There is no decision with this id."))
+}
+
+async fn is_own(
+    engine: &Engine,
+    key: &KeyRecord,
+    own: &Own,
+    stored: &StoredDecision,
+) -> Result<bool, ApiError> {
+    let failed = |error: conclave_engine::SubjectsError| {
+        unavailable(conclave_engine::ArchiveError(error.to_string()))
+    };
+    let subject = engine.subjects.find(&key.tenant, &own.user).await.map_err(failed)?;
+    if subject.is_none() || stored.leaf.draft.subject != subject {
+        return Ok(false);
+    }
+    let Some(session) = &own.session else { return Ok(true) };
+    // Somebody who is known is named without being entered anew.
+    let named = engine.subjects.name(&key.tenant, Some(&own.user), session).await;
+    Ok(stored.leaf.draft.session == Some(named.map_err(failed)?.session))
 }
 
 async fn find(engine: &Engine, key: &KeyRecord, id: &str) -> Result<StoredDecision, ApiError> {

@@ -1,7 +1,8 @@
 //! What every endpoint that takes a request body does first: the key, the body, its JSON, the turn.
 
-use crate::auth::{Need, admit};
+use crate::auth::{Need, admit, permit};
 use crate::error::ApiError;
+use crate::idempotency::Repeat;
 use crate::state::Gateway;
 use crate::wire::inquiry::Inquiry;
 use crate::{identity, intake, strict_json};
@@ -16,6 +17,8 @@ pub(super) struct Entered {
     pub headers: HeaderMap,
     pub key: KeyRecord,
     pub document: Value,
+    /// Names the request and what it says, where it asks to be answered once.
+    pub repeat: Option<Repeat>,
 }
 
 /// Lets a request in, or says why not.
@@ -24,7 +27,8 @@ pub(super) async fn enter(
     request: Request,
     need: Need,
 ) -> Result<Entered, ApiError> {
-    enter_with(gateway, request, need, None).await
+    let key = admit(gateway, request.headers(), need);
+    read(gateway, request, key, None).await
 }
 
 /// The same; a body that is empty means `default`.
@@ -34,17 +38,26 @@ pub(super) async fn enter_or(
     need: Need,
     default: Value,
 ) -> Result<Entered, ApiError> {
-    enter_with(gateway, request, need, Some(default)).await
+    let key = admit(gateway, request.headers(), need);
+    read(gateway, request, key, Some(default)).await
 }
 
-async fn enter_with(
+/// The same for a turn, which is counted once it is known who speaks.
+pub(super) async fn enter_to_talk(
     gateway: &Gateway,
     request: Request,
-    need: Need,
+) -> Result<Entered, ApiError> {
+    let key = permit(gateway, request.headers(), Need::Converse);
+    read(gateway, request, key, None).await
+}
+
+async fn read(
+    gateway: &Gateway,
+    request: Request,
+    key: Result<KeyRecord, ApiError>,
     default: Option<Value>,
 ) -> Result<Entered, ApiError> {
     let (parts, body) = request.into_parts();
-    let key = admit(gateway, &parts.headers, need);
     // The body is read either way: a client that is still sending cannot read our refusal.
     let bytes = intake::read(&parts.headers, body, gateway.limits()).await;
     let (key, bytes) = (key?, bytes?);
@@ -53,7 +66,8 @@ async fn enter_with(
         Some(default) if bytes.is_empty() => default,
         _ => strict_json::parse(&bytes).map_err(malformed)?,
     };
-    Ok(Entered { headers: parts.headers, key, document })
+    let repeat = Repeat::of(&parts, &bytes)?;
+    Ok(Entered { headers: parts.headers, key, document, repeat })
 }
 
 /// The turn that an inquiry is.

@@ -1,6 +1,6 @@
 //! `POST /v1/messages` and `/v1/messages/count_tokens`: Anthropic's interface.
 
-use super::entrance::enter;
+use super::entrance::{enter, enter_to_talk};
 use super::turns::converse;
 use crate::auth::Need;
 use crate::error::{ApiError, Envelope};
@@ -18,7 +18,7 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter(gateway, request, Need::Converse).await?;
+    let mut entered = enter_to_talk(gateway, request).await?;
     let inquiry = messages_request::parse(entered.document.take())?;
     let dialect = Box::new(Messages::new(gateway.manners().omit_own_fields));
     converse(gateway, &entered, inquiry, dialect).await

@@ -8,6 +8,7 @@ mod decisions;
 mod embeddings;
 mod entrance;
 mod health;
+mod keys;
 mod ledger;
 mod messages;
 mod models;
@@ -28,6 +29,8 @@ mod windowed;
 pub use health::OPENAPI;
 
 use crate::error::{ApiError, RefusedAs};
+use crate::framing;
+use crate::pacing;
 use crate::refusals::Refusal;
 use crate::state::Gateway;
 use crate::traced::trace_of;
@@ -97,6 +100,11 @@ pub const ROUTES: &[(&str, &str)] = &[
     ("post", "/v1/webhooks/{id}/secret"),
     ("get", "/v1/webhooks/{id}/events"),
     ("post", "/v1/webhooks/{id}/events/{event}/resend"),
+    ("post", "/v1/keys"),
+    ("get", "/v1/keys"),
+    ("delete", "/v1/keys/{id}"),
+    ("post", "/v1/keys/{id}/rotate"),
+    ("post", "/v1/tokens"),
     ("get", "/livez"),
     ("get", "/readyz"),
     ("get", "/health"),
@@ -137,6 +145,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/v1/tenants/{id}/policy", get(tenants::policy).put(tenants::set_policy))
         .route("/v1/usage", get(usage::usage))
         .merge(people_routes())
+        .merge(keys::routes())
         .route("/livez", get(health::live))
         .route("/readyz", get(health::ready))
         .route("/health", get(health::health))
@@ -180,10 +189,12 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
     let is_post = request.method() == Method::POST;
     let request_id = request_id(&gateway, &request);
     let tenant = KnownTenant::of(&gateway, &request);
+    let is_last = framing::is_last(request.headers());
     gateway.metrics().entered();
     // A bug in one request must not take its connection, or the answer, with it.
     let traced = is_post.then(|| trace_of(&gateway, request.headers())).flatten();
-    let answered = AssertUnwindSafe(within(traced, next.run(request))).catch_unwind().await;
+    let running = AssertUnwindSafe(within(traced, next.run(request))).catch_unwind();
+    let (answered, standing) = pacing::watched(running).await;
     let mut response = answered.unwrap_or_else(|_| ApiError::internal().into_response());
     gateway.metrics().left();
     let status = response.status().as_u16();
@@ -200,6 +211,10 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
         gateway.refusals().note(&gateway.engine(), refusal);
     }
     let headers = response.headers_mut();
+    pacing::tell(standing, headers);
+    if is_last {
+        framing::close(headers);
+    }
     headers.insert(HeaderName::from_static("x-request-id"), request_id);
     headers.insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
@@ -224,7 +239,7 @@ impl KnownTenant {
 
     fn name(&self) -> Option<String> {
         let record = crate::auth::identify(&self.gateway, &self.headers)?;
-        Some(record.tenant.as_str().to_owned())
+        Some(record.key.tenant.as_str().to_owned())
     }
 }
 

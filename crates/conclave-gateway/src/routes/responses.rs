@@ -5,7 +5,7 @@
 //! forgotten is forgotten here too.
 
 use super::decisions::unavailable;
-use super::entrance::enter;
+use super::entrance::enter_to_talk;
 use super::respond;
 use super::turns::converse;
 use crate::auth::{Need, admit};
@@ -30,7 +30,7 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter(gateway, request, Need::Converse).await?;
+    let mut entered = enter_to_talk(gateway, request).await?;
     let request = ResponsesRequest::parse(entered.document.take())?;
     let previous = request.previous.clone();
     let earlier = match &previous {

@@ -134,12 +134,12 @@ async fn read(gateway: &Gateway, request: Request) -> Result<(KeyRecord, Value),
     Ok((entered.key, entered.document))
 }
 
-fn governs_all(key: &KeyRecord) -> bool {
+pub(super) fn governs_all(key: &KeyRecord) -> bool {
     key.role == KeyRole::Owner && key.tenant.as_str() == HOUSE
 }
 
 /// The tenant that is named, if the key governs it. Whether another exists is not told.
-fn tenant(key: &KeyRecord, id: &str) -> Result<TenantId, ApiError> {
+pub(super) fn tenant(key: &KeyRecord, id: &str) -> Result<TenantId, ApiError> {
     let tenant = TenantId::new(id).map_err(|error| ApiError::invalid("id", format!("{error}.")))?;
     if tenant == key.tenant || governs_all(key) {
         return Ok(tenant);

@@ -3,7 +3,10 @@
 use super::entrance::{Entered, turn};
 use super::windowed;
 use crate::error::ApiError;
+use crate::idempotency::{Claim, Entry, Kept, begin};
 use crate::metrics::Counted;
+use crate::pacing;
+use crate::rates::Taken;
 use crate::state::Gateway;
 use crate::tracked_body::TrackedBody;
 use crate::unabandoned::Unabandoned;
@@ -15,7 +18,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use conclave_core::{GenerationFailure, Outcome};
 use conclave_engine::trace::followed;
-use conclave_engine::{DeliverError, Reply, StreamPolicy, Unpaid};
+use conclave_engine::{DeliverError, Reply, StreamPolicy, Turn, Unpaid};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 
@@ -33,12 +36,107 @@ pub(super) async fn converse(
     // A client that will parse the whole as JSON has no use for a part of it.
     let in_parts = streams && !inquiry.structured;
     let turn = turn(gateway, &entered.headers, &entered.key, inquiry)?;
+    let taken = match pacing::count_turn(gateway, &entered.key, &turn) {
+        Ok(taken) => taken,
+        Err(limited) => return beyond_limit(gateway, turn, dialect, streams, limited).await,
+    };
+    let claim = match &entered.repeat {
+        None => None,
+        Some(repeat) => match begin(gateway, &entered.key, repeat, &turn).await? {
+            Entry::Again(kept) => return again(kept),
+            Entry::First(claim) => Some(claim),
+        },
+    };
     let engine = gateway.engine();
-    if in_parts && engine.settings.stream == StreamPolicy::Windowed {
-        return windowed::converse(gateway, turn, dialect).await;
+    // What is to be said again in the same bytes is said as a whole.
+    if in_parts && claim.is_none() && engine.settings.stream == StreamPolicy::Windowed {
+        return windowed::converse(gateway, turn, taken, dialect).await;
     }
-    let reply = detached(gateway, async move { engine.deliver(turn).await }).await?;
-    Ok(answer(gateway, reply, dialect, streams))
+    let work = Decided { gateway: gateway.clone(), taken, dialect, streams, claim };
+    if work.claim.is_none() {
+        return work.answer(turn).await;
+    }
+    // Others may wait for this answer, whether or not this client does.
+    Unabandoned::new(work.answer(turn)).await
+}
+
+/// Everything that has to be done with a turn once it is decided, whether or not the client stays.
+struct Decided {
+    gateway: Gateway,
+    taken: Taken,
+    dialect: Box<dyn Dialect>,
+    streams: bool,
+    claim: Option<Claim>,
+}
+
+impl Decided {
+    async fn answer(self, turn: Turn) -> Result<Response, ApiError> {
+        let Self { gateway, taken, dialect, streams, claim } = self;
+        let engine = gateway.engine();
+        match (detached(&gateway, async move { engine.deliver(turn).await }).await, claim) {
+            (Ok(reply), claim) => {
+                pacing::settle(&gateway, &taken, &reply);
+                let worded = word(&gateway, &reply, dialect, streams);
+                Ok(kept(reply, worded, claim).await)
+            }
+            (Err(error), claim) => {
+                if let Some(claim) = claim {
+                    claim.give_back().await;
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The response, kept for whoever repeats the request.
+async fn kept(reply: Reply, worded: Worded, claim: Option<Claim>) -> Response {
+    let Some(claim) = claim else { return response(reply, worded) };
+    let (status, frames) = (worded.status.as_u16(), worded.frames.clone());
+    let mut response = response(reply, worded);
+    let told = response.headers().iter().filter_map(|(name, value)| {
+        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+    });
+    let told = told.collect();
+    if !claim.answer(status, told, &frames).await {
+        let unkept = HeaderValue::from_static("not-kept");
+        response.headers_mut().insert("x-conclave-idempotency", unkept);
+    }
+    response
+}
+
+/// What was answered before, in the same bytes.
+fn again(kept: Kept) -> Result<Response, ApiError> {
+    let body = kept.body.ok_or_else(ApiError::idempotency_gone)?;
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(kept.status).unwrap_or_default();
+    for (name, value) in kept.headers {
+        let name = http::HeaderName::try_from(name);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+    Ok(response)
+}
+
+/// A turn that a limit refuses. Somebody in crisis is answered all the same.
+async fn beyond_limit(
+    gateway: &Gateway,
+    turn: Turn,
+    dialect: Box<dyn Dialect>,
+    streams: bool,
+    limited: ApiError,
+) -> Result<Response, ApiError> {
+    let (now_ms, work) = (gateway.engine().clock.now_ms(), gateway.clone());
+    let contact = Unabandoned::new(async move { pacing::contact(&work, turn).await });
+    match contact.await.map_err(|error| undecided(error, now_ms))? {
+        Some(reply) => {
+            count(gateway, &reply);
+            Ok(answer(gateway, reply, dialect, streams))
+        }
+        None => Err(limited),
+    }
 }
 
 /// Runs a use-case to its end, whether or not the client stays, within the limit of turns in flight:
@@ -112,28 +210,46 @@ pub(super) fn count(gateway: &Gateway, reply: &Reply) {
     });
 }
 
-/// Words a decided reply, whole or as events.
+/// Answers with a decided reply, whole or as events.
 pub(super) fn answer(
     gateway: &Gateway,
     reply: Reply,
-    mut dialect: Box<dyn Dialect>,
+    dialect: Box<dyn Dialect>,
     streams: bool,
 ) -> Response {
+    let worded = word(gateway, &reply, dialect, streams);
+    response(reply, worded)
+}
+
+/// A reply as it leaves.
+struct Worded {
+    status: StatusCode,
+    content_type: &'static str,
+    frames: Vec<Bytes>,
+}
+
+impl Worded {
+    fn json(status: StatusCode, body: &Value) -> Self {
+        let frames = vec![Bytes::from(body.to_string())];
+        Self { status, content_type: "application/json", frames }
+    }
+}
+
+fn word(gateway: &Gateway, reply: &Reply, mut dialect: Box<dyn Dialect>, streams: bool) -> Worded {
     let manners = gateway.manners();
-    if let Some(error) = error_of(&reply, manners.reply_on_input_block) {
+    if let Some(error) = error_of(reply, manners.reply_on_input_block) {
         let mut body = error.body(dialect.envelope());
         if !manners.omit_own_fields {
-            body["conclave"] = own_fields(&reply);
+            body["conclave"] = own_fields(reply);
         }
-        return json_response(reply, error.status(), &body);
+        return Worded::json(error.status(), &body);
     }
     if streams {
-        let mut frames = dialect.opening(&Head::of(&reply));
-        frames.extend(dialect.closing(&reply));
-        return response(reply, StatusCode::OK, EVENTS, frames);
+        let mut frames = dialect.opening(&Head::of(reply));
+        frames.extend(dialect.closing(reply));
+        return Worded { status: StatusCode::OK, content_type: EVENTS, frames };
     }
-    let body = dialect.whole(&reply);
-    json_response(reply, StatusCode::OK, &body)
+    Worded::json(StatusCode::OK, &dialect.whole(reply))
 }
 
 /// The error that a decision is answered with, if it is.
@@ -156,21 +272,17 @@ pub(super) fn error_of(reply: &Reply, reply_on_block: bool) -> Option<ApiError> 
 
 /// A decided reply as JSON.
 pub(super) fn json_response(reply: Reply, status: StatusCode, body: &Value) -> Response {
-    response(reply, status, "application/json", vec![Bytes::from(body.to_string())])
+    response(reply, Worded::json(status, body))
 }
 
-fn response(
-    reply: Reply,
-    status: StatusCode,
-    content_type: &'static str,
-    frames: Vec<Bytes>,
-) -> Response {
+fn response(reply: Reply, worded: Worded) -> Response {
     let mut headers = HeaderMap::new();
     add_headers(&mut headers, &reply);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(worded.content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    let mut response = Response::new(Body::new(TrackedBody::new(frames, vec![reply.delivery])));
-    *response.status_mut() = status;
+    let body = TrackedBody::new(worded.frames, vec![reply.delivery]);
+    let mut response = Response::new(Body::new(body));
+    *response.status_mut() = worded.status;
     *response.headers_mut() = headers;
     response
 }

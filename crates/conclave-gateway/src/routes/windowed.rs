@@ -2,6 +2,8 @@
 
 use super::turns::{EVENTS, answer, count, error_of, undecided};
 use crate::error::ApiError;
+use crate::pacing;
+use crate::rates::Taken;
 use crate::state::Gateway;
 use crate::windowed_body::{Sent, WindowedBody, promise};
 use crate::wire::dialect::{Dialect, Head};
@@ -19,12 +21,13 @@ use tokio::time::Instant;
 pub(super) async fn converse(
     gateway: &Gateway,
     turn: Turn,
+    taken: Taken,
     dialect: Box<dyn Dialect>,
 ) -> Result<Response, ApiError> {
     let (started, now_ms) = (Instant::now(), gateway.engine().clock.now_ms());
     let sent = Sent::default();
     let model = turn.model.clone();
-    let mut progress = begin(gateway, turn, &sent)?;
+    let mut progress = begin(gateway, turn, taken, &sent)?;
     match progress.recv().await {
         Some(Progress::Released(released)) => {
             gateway.metrics().first_window(started.elapsed());
@@ -42,6 +45,7 @@ pub(super) async fn converse(
 fn begin(
     gateway: &Gateway,
     turn: Turn,
+    taken: Taken,
     sent: &Sent,
 ) -> Result<UnboundedReceiver<Progress>, ApiError> {
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
@@ -56,6 +60,7 @@ fn begin(
         let decided = work.await;
         if let Ok(reply) = &decided {
             count(&gateway, reply);
+            pacing::settle(&gateway, &taken, reply);
         }
         if let Err(unheard) = sender.send(Progress::Decided(Box::new(decided)))
             && let Progress::Decided(decided) = unheard.0

@@ -172,6 +172,20 @@ impl Subjects for Register {
         off_thread(move || vault.find_person(&tenant, &user))
     }
 
+    fn nobody(&self, tenant: &TenantId) -> BoxFuture<'_, Result<[u8; 16], SubjectsError>> {
+        let vault = Arc::clone(&self.0.vault);
+        let tenant = tenant_number(tenant.as_str());
+        async move {
+            let made = tokio::task::spawn_blocking(move || {
+                let owner = vault.nobody();
+                vault.ensure(tenant, owner, None).map(|key| key.id())
+            });
+            let made = made.await.map_err(|error| SubjectsError(error.to_string()))?;
+            made.map_err(SubjectsError)
+        }
+        .boxed()
+    }
+
     fn is_current(&self, subject: [u8; 16]) -> bool {
         self.0.vault.is_alive(subject)
     }

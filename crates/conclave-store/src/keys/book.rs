@@ -11,6 +11,7 @@ use crate::people::PersonRecord;
 use crate::postgres::DatabaseUrl;
 use conclave_core::{KeyId, TenantId};
 use conclave_engine::{Entropy, KeyRecord, KeyRole};
+use conclave_govern::tenant_name_fault;
 use conclave_ledger::{Kind, Value, cbor, tenant_number};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -71,6 +72,13 @@ pub(crate) trait BookTables: Send {
         note: &dyn Fn(&KeyRecord) -> Note,
     ) -> Result<Option<KeyRecord>, StoreError>;
 
+    /// Enters the successor of a key and lets that one end; leaves a note of each. Says `false` and does
+    /// nothing if the key is withdrawn or ends before.
+    ///
+    /// # Errors
+    /// When there is no such key, or the database refuses.
+    fn succeed_key(&mut self, succession: &Succession<'_>) -> Result<bool, StoreError>;
+
     /// Enters a person or changes a known one; `only_first` does nothing if there are people
     /// already. Says whether it did.
     ///
@@ -95,6 +103,22 @@ pub(crate) trait BookTables: Send {
     /// # Errors
     /// When the database refuses.
     fn people(&mut self) -> Result<Vec<PersonRecord>, StoreError>;
+}
+
+/// One key takes the place of another.
+pub(crate) struct Succession<'a> {
+    /// The key that ends.
+    pub(crate) old: &'a str,
+    /// When it ends.
+    pub(crate) ends_ms: u64,
+    /// Now.
+    pub(crate) now_ms: u64,
+    /// Its successor.
+    pub(crate) record: &'a KeyRecord,
+    /// The successor's digest.
+    pub(crate) digest: &'a [u8; 32],
+    /// What becomes entries.
+    pub(crate) notes: [Note; 2],
 }
 
 /// Makes, lists and withdraws keys; any process may, while a server runs.
@@ -142,6 +166,9 @@ impl KeyBook {
         now_ms: u64,
         entropy: &dyn Entropy,
     ) -> Result<(KeyRecord, KeyText), StoreError> {
+        if let Some(fault) = tenant_name_fault(new.tenant.as_str()) {
+            return Err(StoreError::Key(fault));
+        }
         let (record, text) = draw(new, now_ms, entropy)?;
         self.create(&record, &self.digest(text.reveal()), entropy)?;
         Ok((record, text))
@@ -200,6 +227,49 @@ impl KeyBook {
         let note = |record: &KeyRecord| Note::of_key("revoked", record, now_ms, entropy);
         let found = self.lock().revoke_key(id, now_ms, &note)?;
         found.ok_or_else(|| StoreError::Key(format!("there is no key `{id}`")))
+    }
+
+    /// Makes the successor of a key, with its tenant, role and label, and for as long as that one was made
+    /// for; the key itself goes on for `overlap_ms` at most.
+    ///
+    /// # Errors
+    /// When there is no such key, it is withdrawn or over, or the database refuses.
+    pub fn rotate(
+        &self,
+        id: &str,
+        overlap_ms: u64,
+        now_ms: u64,
+        entropy: &dyn Entropy,
+    ) -> Result<(KeyRecord, KeyText), StoreError> {
+        let known = self.list()?.into_iter().map(|key| key.record);
+        let old = known.into_iter().find(|record| record.id.as_str() == id);
+        let old = old.ok_or_else(|| StoreError::Key(format!("there is no key `{id}`")))?;
+        let over =
+            || StoreError::Key(format!("the key `{id}` is withdrawn or over: make a new one"));
+        if !old.is_valid_at(now_ms) {
+            return Err(over());
+        }
+        let ends_ms = now_ms.saturating_add(overlap_ms);
+        let ends_ms = old.expires_ms.map_or(ends_ms, |end| end.min(ends_ms));
+        let lasts = old.expires_ms.map(|end| end.saturating_sub(old.created_ms));
+        let new = NewKey {
+            environment: "live".into(),
+            tenant: old.tenant.clone(),
+            role: old.role,
+            label: old.label.clone(),
+            expires_ms: lasts.map(|ms| now_ms.saturating_add(ms)),
+        };
+        let (record, text) = draw(new, now_ms, entropy)?;
+        let ending = KeyRecord { expires_ms: Some(ends_ms), ..old };
+        let notes = [
+            Note::of_key("created", &record, now_ms, entropy),
+            Note::of_key("succeeded", &ending, now_ms, entropy),
+        ];
+        let digest = self.digest(text.reveal());
+        let (record_ref, digest_ref) = (&record, &digest);
+        let succession =
+            Succession { old: id, ends_ms, now_ms, record: record_ref, digest: digest_ref, notes };
+        if self.lock().succeed_key(&succession)? { Ok((record, text)) } else { Err(over()) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Box<dyn BookTables>> {

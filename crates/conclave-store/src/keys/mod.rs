@@ -4,6 +4,7 @@
 //! of the whole key is kept.
 
 mod book;
+mod desk;
 mod outbox;
 mod ring;
 mod sqlite;
@@ -12,7 +13,8 @@ mod text;
 pub use book::{KeyBook, KeyUse, NewKey};
 pub use text::{KeyText, Pepper};
 
-pub(crate) use book::{BookTables, KeyRow, Note, open_tables};
+pub(crate) use book::{BookTables, KeyRow, Note, Succession, open_tables};
+pub(crate) use desk::BookDesk;
 pub(crate) use outbox::{NoteTable, Outbox, OutboxSink, SqliteNotes, Waiting};
 pub(crate) use ring::{BookRing, KeySource, Listed};
 pub(crate) use sqlite::{SqliteBooks, leave_note};

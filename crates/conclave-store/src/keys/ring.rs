@@ -6,6 +6,7 @@
 use super::book::KeyUse;
 use super::text::{KeyText, Pepper};
 use crate::error::StoreError;
+use conclave_core::KeyId;
 use conclave_engine::{Clock, KeyRecord, KeyRing};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,11 @@ struct Held {
     written_ms: AtomicU64,
 }
 
-type Keys = HashMap<[u8; 32], Arc<Held>>;
+#[derive(Default)]
+struct Keys {
+    by_digest: HashMap<[u8; 32], Arc<Held>>,
+    by_id: HashMap<KeyId, Arc<Held>>,
+}
 
 /// Keys with their digests.
 pub(crate) type Listed = Vec<([u8; 32], KeyUse)>;
@@ -88,7 +93,7 @@ impl BookRing {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let held = |(digest, key): ([u8; 32], KeyUse)| {
             let written_ms = key.last_used_ms.unwrap_or(0);
-            let known: Option<&Arc<Held>> = keys.get(&digest);
+            let known: Option<&Arc<Held>> = keys.by_digest.get(&digest);
             let used_ms = known.map_or(0, |held| held.used_ms.load(Ordering::Relaxed));
             let held = Held {
                 record: key.record,
@@ -97,7 +102,10 @@ impl BookRing {
             };
             (digest, Arc::new(held))
         };
-        *keys = listed.into_iter().map(held).collect();
+        let by_digest: HashMap<_, _> = listed.into_iter().map(held).collect();
+        let named = by_digest.values().map(|held| (held.record.id.clone(), Arc::clone(held)));
+        let by_id = named.collect();
+        *keys = Keys { by_digest, by_id };
     }
 
     /// Looks into the database because of an unknown key, unless somebody just did.
@@ -115,7 +123,11 @@ impl BookRing {
     }
 
     fn held(&self, digest: &[u8; 32]) -> Option<Arc<Held>> {
-        self.keys.read().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).by_digest.get(digest).cloned()
+    }
+
+    fn named(&self, id: &KeyId) -> Option<Arc<Held>> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).by_id.get(id).cloned()
     }
 
     /// Writes down when keys were last used.
@@ -125,7 +137,7 @@ impl BookRing {
     pub(crate) fn write_uses(&self) -> Result<(), StoreError> {
         let fresh: Vec<_> = {
             let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-            let fresh = keys.iter().filter_map(|(digest, held)| {
+            let fresh = keys.by_digest.iter().filter_map(|(digest, held)| {
                 let used_ms = held.used_ms.load(Ordering::Relaxed);
                 let written_ms = held.written_ms.load(Ordering::Relaxed);
                 (used_ms > written_ms).then(|| (*digest, used_ms, Arc::clone(held)))
@@ -157,5 +169,18 @@ impl KeyRing for BookRing {
         })?;
         held.used_ms.fetch_max(self.clock.now_ms(), Ordering::Relaxed);
         Some(held.record.clone())
+    }
+
+    fn find_id(&self, id: &KeyId) -> Option<KeyRecord> {
+        let held = self.named(id).or_else(|| {
+            self.look_again();
+            self.named(id)
+        })?;
+        Some(held.record.clone())
+    }
+
+    fn mark(&self, text: &str) -> [u8; 32] {
+        // A key's text begins with `ck_`: what is marked here can never be taken for one.
+        self.pepper.digest(&format!("mark\n{text}"))
     }
 }

@@ -1,6 +1,6 @@
 //! Keys, people and notes in SQLite, the operational database of a data directory.
 
-use super::book::{BookTables, KeyRow, KeyUse, Note};
+use super::book::{BookTables, KeyRow, KeyUse, Note, Succession};
 use super::ring::{KeySource, Listed};
 use crate::db::{OPS, open_writer};
 use crate::durable::make_dir;
@@ -107,6 +107,19 @@ impl BookTables for SqliteBooks {
                 leave_note(tx, &note(&record))?;
             }
             Ok(Some(record))
+        })
+    }
+
+    fn succeed_key(&mut self, succession: &Succession<'_>) -> Result<bool, StoreError> {
+        self.change(|tx| {
+            let sql = "UPDATE api_key SET expires_ms = ?2 WHERE id = ?1 AND revoked_ms IS NULL
+                       AND (expires_ms IS NULL OR expires_ms > ?3)";
+            let (ends, now) = (succession.ends_ms.cast_signed(), succession.now_ms.cast_signed());
+            if tx.execute(sql, params![succession.old, ends, now])? == 0 {
+                return Ok(false);
+            }
+            insert_key(tx, succession.record, succession.digest)?;
+            succession.notes.iter().try_for_each(|note| leave_note(tx, note)).map(|()| true)
         })
     }
 
@@ -226,7 +239,6 @@ fn insert_person(tx: &Transaction<'_>, person: &PersonRecord) -> rusqlite::Resul
     tx.execute(sql, values).map(|_| ())
 }
 
-/// Leaves the note that becomes an entry.
 /// Leaves the note that becomes an entry.
 pub(crate) fn leave_note(tx: &Transaction<'_>, note: &Note) -> rusqlite::Result<()> {
     let sql = "INSERT INTO outbox_entry (id, kind, tenant, public, created_ms)

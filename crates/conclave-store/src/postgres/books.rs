@@ -9,7 +9,8 @@ use super::url::DatabaseUrl;
 use super::{schema, shared};
 use crate::error::StoreError;
 use crate::keys::{
-    BookTables, KeyRow, KeySource, KeyUse, Listed, Note, NoteTable, Pepper, SqliteBooks, Waiting,
+    BookTables, KeyRow, KeySource, KeyUse, Listed, Note, NoteTable, Pepper, SqliteBooks,
+    Succession, Waiting,
 };
 use crate::people::{PersonRecord, person};
 use conclave_engine::KeyRecord;
@@ -186,6 +187,24 @@ impl BookTables for PgBooks {
                     leave_note(conn, &note(&record))?;
                 }
                 Ok(Some(record))
+            })
+        })
+    }
+
+    fn succeed_key(&mut self, succession: &Succession<'_>) -> Result<bool, StoreError> {
+        let key = KeyUse { record: succession.record.clone(), last_used_ms: None };
+        let (ends, now) = (succession.ends_ms.cast_signed(), succession.now_ms.cast_signed());
+        self.0.with(|conn| {
+            conn.change(|conn| {
+                let sql = "UPDATE api_key SET expires_ms = $2 WHERE id = $1 AND revoked_ms IS NULL
+                           AND (expires_ms IS NULL OR expires_ms > $3)";
+                let values: [Param<'_>; 3] =
+                    [(&succession.old, Type::TEXT), (&ends, Type::INT8), (&now, Type::INT8)];
+                if conn.execute(sql, &values)? == 0 {
+                    return Ok(false);
+                }
+                insert_key(conn, &key, succession.digest)?;
+                succession.notes.iter().try_for_each(|note| leave_note(conn, note)).map(|()| true)
             })
         })
     }

@@ -1,17 +1,18 @@
 //! `conclave keys`: API keys, also while the gateway runs.
 
 use super::Answer;
-use crate::cli::{DataArgs, KeyCreateArgs, KeysCommand, RotateArgs};
+use crate::cli::{DataArgs, KeyCreateArgs, KeyRotateArgs, KeysCommand, RotateArgs};
 use crate::config::{self, SecretRef};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use anyhow::{anyhow, bail};
 use conclave_core::TenantId;
 use conclave_engine::{Clock, KeyRecord};
-use conclave_store::{KeyBook, NewKey, Pepper, RootKey};
+use conclave_store::{KeyBook, KeyUse, NewKey, Pepper, RootKey};
 use serde_json::json;
 
-const DAY_MS: u64 = 24 * 3600 * 1000;
+const HOUR_MS: u64 = 3600 * 1000;
+const DAY_MS: u64 = 24 * HOUR_MS;
 
 /// Runs the command.
 ///
@@ -22,6 +23,7 @@ pub fn run(command: &KeysCommand, as_json: bool) -> anyhow::Result<Answer> {
         KeysCommand::Create(args) => create(args, as_json),
         KeysCommand::List(data) => list(&open(data)?, as_json),
         KeysCommand::Revoke { id, data } => revoke(&open(data)?, id, as_json),
+        KeysCommand::Rotate(args) => succeed(args, as_json),
         KeysCommand::RotateEpoch(args) => rotate(args, as_json),
     }
 }
@@ -64,17 +66,31 @@ fn list(book: &KeyBook, as_json: bool) -> anyhow::Result<Answer> {
     if keys.is_empty() {
         output::note("There are no keys yet; `conclave keys create` makes one.");
     }
-    for key in keys.iter().map(|key| &key.record) {
+    let now_ms = SystemClock.now_ms();
+    for KeyUse { record: key, last_used_ms } in &keys {
         output::line(&format!(
-            "{:<14} {:<9} {:<12} {:<8} {}",
+            "{:<14} {:<9} {:<12} {:<8} {:<16} {}",
             key.id.as_str(),
             key.role.as_str(),
             key.tenant.as_str(),
             state(key),
+            last_use(*last_used_ms, now_ms),
             key.label
         ));
     }
     Ok(Answer::Yes)
+}
+
+/// How long ago a key was last used, in the largest whole unit.
+fn last_use(last_used_ms: Option<u64>, now_ms: u64) -> String {
+    let Some(used_ms) = last_used_ms.filter(|used_ms| *used_ms > 0) else {
+        return "never used".to_owned();
+    };
+    match now_ms.saturating_sub(used_ms) {
+        ms if ms >= DAY_MS => format!("used {} d ago", ms / DAY_MS),
+        ms if ms >= HOUR_MS => format!("used {} h ago", ms / HOUR_MS),
+        ms => format!("used {} min ago", ms / 60_000),
+    }
 }
 
 fn state(key: &KeyRecord) -> &'static str {
@@ -98,6 +114,23 @@ fn revoke(book: &KeyBook, id: &str, as_json: bool) -> anyhow::Result<Answer> {
         output::line(&format!("there is no key {id}"));
     }
     Ok(if known { Answer::Yes } else { Answer::No })
+}
+
+/// The successor is shown once; the key goes on until both have had their time.
+fn succeed(args: &KeyRotateArgs, as_json: bool) -> anyhow::Result<Answer> {
+    let overlap_ms = u64::from(args.overlap_hours) * HOUR_MS;
+    let book = open(&args.data)?;
+    let (record, key) = book.rotate(&args.id, overlap_ms, SystemClock.now_ms(), &SystemEntropy)?;
+    if as_json {
+        output::json(&json!({"key": key.reveal(), "record": record}));
+    } else {
+        output::line(key.reveal());
+        output::note(&format!(
+            "This is the only time the key is shown. {} ends in {} hours at the latest.",
+            args.id, args.overlap_hours
+        ));
+    }
+    Ok(Answer::Yes)
 }
 
 /// Every key that wraps others is replaced, the root key first of all.

@@ -2,7 +2,7 @@
 
 use super::{AuditFailure, Config, ModeName, WitnessPlace, check_upstream};
 use conclave_core::{TenantId, UserId};
-use conclave_govern::TenantPolicy;
+use conclave_govern::{TenantPolicy, tenant_name_fault};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -69,6 +69,9 @@ fn ranges(config: &Config, found: &mut Findings) {
     found.range("deliberation.turn_deadline_ms", rules.turn_deadline_ms, 1_000, 600_000);
     found.range("deliberation.crisis_deadline_ms", rules.crisis_deadline_ms, 1_000, 8_000);
     found.range("deliberation.panel_deadline_ms", rules.panel_deadline_ms, 10, 10_000);
+    if let Some((path, message)) = config.rate_limits.fault() {
+        found.error(path, message);
+    }
     let spool = config.storage.spool_bytes_max;
     found.range("storage.spool_bytes_max", spool, 3 * (64 << 20), 1 << 40);
     found.range("storage.kept_bytes_max", config.storage.kept_bytes_max, 0, 1 << 40);
@@ -172,6 +175,9 @@ fn tenants(config: &Config, found: &mut Findings) {
         let path = format!("tenants.{name}");
         if let Err(error) = TenantId::new(name.as_str()) {
             found.error(&path, error.to_string());
+        }
+        if let Some(fault) = tenant_name_fault(name) {
+            found.error(&path, fault);
         }
         if let Some(days) = tenant.retention_days {
             found.range(&format!("{path}.retention_days"), days.into(), 0, RETENTION_DAYS_MAX);

@@ -8,6 +8,7 @@ mod check_upstream;
 mod database;
 mod load;
 mod named;
+mod rates;
 mod recipes;
 mod secret;
 mod telemetry;
@@ -18,6 +19,7 @@ pub use check::{Finding, findings};
 pub use check_upstream::{OUTSIDE_TIMEOUT_MS, stand_ins};
 pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
+pub use rates::RateLimits;
 pub use recipes::RecipeSection;
 pub use secret::SecretRef;
 pub use telemetry::Telemetry;
@@ -77,6 +79,9 @@ pub struct Config {
     /// Where traces go.
     #[serde(skip_serializing_if = "Telemetry::is_default")]
     pub telemetry: Telemetry,
+    /// How fast anybody may ask.
+    #[serde(skip_serializing_if = "RateLimits::is_default")]
+    pub rate_limits: RateLimits,
 }
 
 /// Who looks at what waits for a person.

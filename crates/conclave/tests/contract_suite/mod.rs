@@ -1,0 +1,4 @@
+//! The description of the interface as a source of requests, and as a judge of replies.
+
+pub mod draw;
+pub mod schema;
