@@ -281,7 +281,7 @@ fn test_name(word: &str) -> Option<&str> {
     let name = word.rsplit("::").next()?;
     let plain =
         name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    (plain && name.matches('_').count() >= 3).then_some(name)
+    (plain && (word.contains("::") || name.matches('_').count() >= 3)).then_some(name)
 }
 
 #[test]

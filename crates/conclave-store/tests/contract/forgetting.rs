@@ -117,12 +117,13 @@ pub async fn what_is_due_is_purged_once(place: &Place) {
     assert_eq!(store.purge_due().unwrap(), 0, "not due");
     clock.0.fetch_add(31 * 24 * 3_600_000, std::sync::atomic::Ordering::Relaxed);
     speak(&store, "ana", 2).await;
-    assert_eq!(store.purge_due().unwrap(), 1);
+    // The store looks by itself a second after it was opened, and may have been faster.
+    assert!(store.purge_due().unwrap() <= 1);
     assert_eq!(store.purge_due().unwrap(), 0);
     assert_eq!(words(&store, 1).await, None);
     assert_eq!(words(&store, 2).await.unwrap(), "unmistakable words of ana");
     drop(store);
-    place.sound();
+    assert_eq!(place.sound().kinds["retention.purge"], 1);
 }
 
 pub fn two_replicas(place: &Place) -> (Store, Store) {

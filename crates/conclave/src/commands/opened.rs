@@ -51,6 +51,7 @@ fn open_as(args: &OpenArgs, instead: &str, accept_restore: bool) -> anyhow::Resu
         root_key: assemble::root_key(&config)?,
         stamp: assemble::stamp(&config)?,
         accept_restore,
+        kept: config.storage.kept(),
         ..StoreOptions::new(dir, Arc::new(SystemClock), Arc::new(SystemEntropy))
     };
     match Store::open(options) {

@@ -21,7 +21,7 @@ use conclave_engine::{Clock, Entropy, KeyRole, Unasked};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
 use conclave_store::{
-    Anchor, KeptLimits, LedgerReader, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions,
+    Anchor, LedgerReader, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,10 +138,7 @@ fn storing(
         anchor: anchors.map(|anchors| anchors as Arc<dyn Anchor>),
         spool_fallback: config.storage.spool_fallback.clone(),
         spool_bytes_max: config.storage.spool_bytes_max,
-        kept: KeptLimits {
-            bytes_max: config.storage.kept_bytes_max,
-            age_max: Duration::from_secs(config.storage.kept_hours * 3_600),
-        },
+        kept: config.storage.kept(),
         ..StoreOptions::new(&config.server.data, clock, entropy)
     })
 }

@@ -222,6 +222,13 @@ impl Default for Storage {
 }
 
 impl Storage {
+    /// How much of what the database has taken is kept.
+    #[must_use]
+    pub fn kept(&self) -> conclave_store::KeptLimits {
+        let age_max = std::time::Duration::from_secs(self.kept_hours.saturating_mul(3_600));
+        conclave_store::KeptLimits { bytes_max: self.kept_bytes_max, age_max }
+    }
+
     /// The address of the database, if there is one.
     ///
     /// # Errors
