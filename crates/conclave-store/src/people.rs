@@ -137,6 +137,7 @@ pub(crate) fn person(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::NoteTable;
 
     macro_rules! always {
         ($($name:ident: $byte:literal),*) => {$(

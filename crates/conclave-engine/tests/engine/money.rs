@@ -356,7 +356,7 @@ async fn setting_a_policy_is_an_entry_with_before_and_after_and_holds_at_once() 
 
 #[tokio::test]
 async fn webhooks_are_told_when_a_limit_comes_near() {
-    let mut kept = kept(kind(), json!({"daily_budget_usd": 0.01, "alert_at_percent": [1]}));
+    let mut kept = kept(kind(), json!({"daily_budget_usd": 0.05, "alert_at_percent": [1]}));
     let office = crate::people::office();
     kept.house.engine.governed.governance = Some(office.people.clone());
     let owner =
@@ -364,7 +364,7 @@ async fn webhooks_are_told_when_a_limit_comes_near() {
     let place = crate::people::Place::answering(200);
     let hook = "https://example.com/hook";
     let (id, _) = office.people.add_webhook(&owner, &place, hook, vec![]).await.unwrap();
-    for _ in 0..8 {
+    for _ in 0..30 {
         kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
         settle_tasks().await;
     }
