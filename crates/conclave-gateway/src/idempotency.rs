@@ -97,7 +97,10 @@ pub(crate) enum Entry {
     First(Claim),
 }
 
-type Running = HashMap<String, (String, watch::Receiver<Option<Arc<Kept>>>)>;
+/// Where the first tells its answer, and where others wait for it.
+type Tell = watch::Sender<Option<Arc<Kept>>>;
+type Wait = watch::Receiver<Option<Arc<Kept>>>;
+type Running = HashMap<String, (String, Wait)>;
 
 /// Who is being answered in this process.
 #[derive(Default)]
@@ -119,7 +122,7 @@ pub(crate) struct Claim {
     digest: String,
     /// Whose key seals the answer, and the version of the claim; absent where nothing can be kept.
     seal: Option<([u8; 16], u64)>,
-    tell: watch::Sender<Option<Arc<Kept>>>,
+    tell: Tell,
 }
 
 /// Answers from what was kept, or claims the right to answer.
@@ -154,14 +157,12 @@ pub(crate) async fn begin(
     }
 }
 
-type Wait = watch::Receiver<Option<Arc<Kept>>>;
-
 /// A place to tell others from, for the first; for others a place to wait at.
 fn first_or_wait(
     gateway: &Gateway,
     place: &RecordKey,
     repeat: &Repeat,
-) -> Result<Result<watch::Sender<Option<Arc<Kept>>>, Wait>, ApiError> {
+) -> Result<Result<Tell, Wait>, ApiError> {
     let mut running = gateway.repeats().lock();
     if let Some((digest, answer)) = running.get(&place.id)
         && answer.has_changed().is_ok()
@@ -296,7 +297,8 @@ impl Claim {
             tracing::warn!(%error, "a reply could not be kept for a repeated request");
             return false;
         }
-        if self.gateway.repeats().kept.fetch_add(1, Ordering::Relaxed) % LOOK_EVERY == 0 {
+        let kept_before = self.gateway.repeats().kept.fetch_add(1, Ordering::Relaxed);
+        if kept_before.is_multiple_of(LOOK_EVERY) {
             make_room(&*records, &self.place.tenant).await;
         }
         fits

@@ -5,6 +5,7 @@
 
 mod auth;
 mod connections;
+mod doors;
 mod error;
 mod framing;
 mod idempotency;
@@ -26,6 +27,7 @@ mod unabandoned;
 mod windowed_body;
 mod wire;
 
+pub use doors::Doors;
 pub use limits::GatewayLimits;
 pub use routes::{OPENAPI, ROUTES, router};
 pub use serve::serve;

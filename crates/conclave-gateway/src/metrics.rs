@@ -35,7 +35,6 @@ pub struct Metrics {
     first_window: Histogram,
     refusals: Mutex<BTreeMap<&'static str, u64>>,
     panels: Panels,
-    house: House,
 }
 
 /// What one decision adds.
@@ -83,11 +82,6 @@ impl Metrics {
         *refusals.entry(code).or_default() += 1;
     }
 
-    /// How the house itself is doing.
-    pub(crate) const fn house(&self) -> &House {
-        &self.house
-    }
-
     /// The first verified sentence of a streamed reply may leave.
     pub(crate) fn first_window(&self, took: Duration) {
         self.first_window.observe(took);
@@ -103,12 +97,7 @@ impl Metrics {
 
     /// The page.
     #[must_use]
-    pub(crate) fn render(
-        &self,
-        dropped_entries: u64,
-        ledger: &LedgerState,
-        places: &Places,
-    ) -> String {
+    pub(crate) fn render(&self, dropped_entries: u64, ledger: &LedgerState) -> String {
         let mut page = String::new();
         self.render_counters(&mut page, dropped_entries);
         render_ledger(&mut page, ledger, load(&self.unrecorded));
@@ -122,7 +111,6 @@ impl Metrics {
             let _ = writeln!(page, "{name}{{code=\"{code}\"}} {count}");
         }
         self.panels.render(&mut page);
-        self.house.render(&mut page, places);
         page
     }
 
@@ -336,15 +324,7 @@ mod tests {
         for ms in [1, 3, 40, 60_000] {
             metrics.request("/v1/chat/completions", 200, Duration::from_millis(ms));
         }
-        let places = Places {
-            turns: 0,
-            turns_max: 1,
-            connections_max: 1,
-            is_draining: false,
-            spans: None,
-            version: "0".into(),
-        };
-        let page = metrics.render(0, &LedgerState::default(), &places);
+        let page = metrics.render(0, &LedgerState::default());
         assert!(
             page.contains(
                 "conclave_requests_total{route=\"/v1/chat/completions\",status=\"200\"} 4"

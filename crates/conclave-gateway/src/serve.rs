@@ -1,8 +1,8 @@
 //! Accepting connections, and stopping without losing anything.
 
 use crate::connections::{Place, Places};
+use crate::doors::Doors;
 use crate::limits::GatewayLimits;
-use crate::state::Gateway;
 use axum::Router;
 use axum::response::Response;
 use hyper::body::Incoming;
@@ -30,13 +30,13 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     limits: GatewayLimits,
-    gateway: &Gateway,
+    doors: &Doors,
     stop: impl Future<Output = ()>,
 ) -> Instant {
     // From the first word on, whoever asks is told to go elsewhere; a while later nobody is let in.
     let stop = async {
         stop.await;
-        gateway.drain();
+        doors.drain();
         tokio::time::sleep(limits.drain_grace).await;
     };
     let mut http = Builder::new();
@@ -53,7 +53,7 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    gateway.metrics().house().accept_failed();
+                    doors.house().accept_failed();
                     tracing::warn!(%error, "could not accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
@@ -63,7 +63,7 @@ pub async fn serve(
         // Beyond the limit whoever is idle longest makes room. If nobody is, the new one is closed at once:
         // waiting in line would hide the overload.
         let Some(place) = places.take() else {
-            gateway.metrics().house().connection_refused();
+            doors.house().connection_refused();
             continue;
         };
         let Some(stream) = prepared(stream) else {
@@ -74,8 +74,8 @@ pub async fn serve(
             TowerToHyperService::new(Occupied { router: router.clone(), place: place.clone() });
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let watched = graceful.watch(connection);
-        let counted = gateway.clone();
-        counted.metrics().house().connected();
+        let counted = doors.clone();
+        counted.house().connected();
         tokio::spawn(async move {
             tokio::select! {
                 // An error here is a client that went away or spoke no HTTP; nothing of ours was lost.
@@ -84,7 +84,7 @@ pub async fn serve(
                 },
                 () = place.wanted() => tracing::debug!("an idle connection made room for another"),
             }
-            counted.metrics().house().disconnected();
+            counted.house().disconnected();
         });
     }
     drop(listener);

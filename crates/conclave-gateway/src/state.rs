@@ -1,5 +1,6 @@
 //! What every route shares.
 
+use crate::doors::Doors;
 use crate::idempotency::RepeatDesk;
 use crate::limits::GatewayLimits;
 use crate::metrics::{Metrics, Places};
@@ -9,7 +10,6 @@ use conclave_core::TenantId;
 use conclave_engine::trace::SpanSink;
 use conclave_engine::{Engine, KeyRing, Proofs};
 use conclave_govern::Rates;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -46,7 +46,7 @@ struct Shared {
     refusals: RefusalLog,
     turns: Arc<Semaphore>,
     spans: OnceLock<Arc<dyn SpanSink>>,
-    draining: AtomicBool,
+    doors: Doors,
     limiter: RateLimiter,
     looks: Semaphore,
     looks_waiting: Semaphore,
@@ -73,7 +73,7 @@ impl Gateway {
             refusals: RefusalLog::default(),
             turns,
             spans: OnceLock::new(),
-            draining: AtomicBool::new(false),
+            doors: Doors::default(),
             limiter: RateLimiter::default(),
             looks: Semaphore::new(LOOKS),
             looks_waiting: Semaphore::new(LOOKS_WAITING),
@@ -96,16 +96,17 @@ impl Gateway {
 
     /// A configuration was refused while running.
     pub fn reload_refused(&self) {
-        self.metrics().house().reloaded(false);
+        self.shared.doors.house().reloaded(false);
     }
 
-    /// From now on `/readyz` says that it stops.
-    pub fn drain(&self) {
-        self.shared.draining.store(true, Ordering::Release);
+    /// Where connections come in.
+    #[must_use]
+    pub fn doors(&self) -> &Doors {
+        &self.shared.doors
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.shared.draining.load(Ordering::Acquire)
+        self.shared.doors.is_draining()
     }
 
     /// What the page of metrics needs to know from here.
@@ -123,7 +124,7 @@ impl Gateway {
 
     /// Puts a new engine in force for requests that come from now on.
     pub fn reload(&self, engine: Arc<Engine>, manners: Manners) {
-        self.metrics().house().reloaded(true);
+        self.shared.doors.house().reloaded(true);
         *self.shared.engine.write().unwrap_or_else(PoisonError::into_inner) = (engine, manners);
     }
 

@@ -8,7 +8,7 @@
 
 use axum::Router;
 use axum::routing::get;
-use conclave_gateway::{GatewayLimits, serve};
+use conclave_gateway::{Doors, GatewayLimits, serve};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,9 +26,12 @@ async fn open(limits: GatewayLimits) -> Open {
     let addr = listener.local_addr().unwrap();
     let router = Router::new().route("/", get(async || "fine"));
     let (stop, stopped) = oneshot::channel::<()>();
-    tokio::spawn(serve(listener, router, limits, async move {
-        let _ = stopped.await;
-    }));
+    tokio::spawn(async move {
+        let stop = async {
+            let _ = stopped.await;
+        };
+        serve(listener, router, limits, &Doors::default(), stop).await
+    });
     Open { addr, _stop: stop }
 }
 

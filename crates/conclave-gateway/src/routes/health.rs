@@ -66,7 +66,8 @@ pub(super) async fn health(State(gateway): State<Gateway>) -> Response {
 pub(super) async fn metrics(State(gateway): State<Gateway>) -> Response {
     let engine = gateway.engine();
     let (ledger, places) = (&engine.ledger, gateway.places(&engine.settings.build));
-    let page = gateway.metrics().render(ledger.dropped(), &ledger.state(), &places);
+    let mut page = gateway.metrics().render(ledger.dropped(), &ledger.state());
+    gateway.doors().house().render(&mut page, &places);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], page).into_response()
 }

@@ -20,6 +20,7 @@ promises!(
     the_latest_decision_is_found_under_its_tenant_only,
     a_decision_without_delivery_is_marked_unknown_once,
     a_key_made_elsewhere_opens_and_is_entered_once,
+    a_key_and_its_successor_open_together_for_a_while,
     the_first_key_and_the_first_person_are_made_once,
     entries_of_any_size_come_back_whole,
     a_receipt_proves_its_decision,
@@ -182,6 +183,25 @@ pub async fn a_key_made_elsewhere_opens_and_is_entered_once(place: &Place) {
         .map(|leaf| leaf.draft.public.get("change").unwrap().as_str().unwrap().to_owned())
         .collect();
     assert_eq!(changes, ["created", "revoked"]);
+}
+
+async fn a_key_and_its_successor_open_together_for_a_while(place: &Place) {
+    let store = place.open();
+    let (book, entropy) = place.book();
+    let (old, text) = book.issue(new_key("first"), NOW, &entropy).unwrap();
+    let (new, next) = book.rotate(old.id.as_str(), 200, NOW + 100, &entropy).unwrap();
+    assert_eq!((&new.tenant, new.role, &new.label), (&old.tenant, old.role, &old.label));
+    assert_eq!(new.expires_ms, Some(NOW + 1_100), "for as long as the first was made for");
+    store.sync_keys().unwrap();
+    let (ending, after) = (store.keys().find(text.reveal()), store.keys().find(next.reveal()));
+    assert_eq!(ending.unwrap().expires_ms, Some(NOW + 300));
+    assert_eq!(after, Some(new.clone()));
+    assert_eq!(store.keys().find_id(&new.id), Some(new.clone()));
+    assert!(book.rotate(old.id.as_str(), 200, NOW + 300, &entropy).is_err(), "it is over");
+    book.revoke(new.id.as_str(), NOW + 400, &entropy).unwrap();
+    assert!(book.rotate(new.id.as_str(), 200, NOW + 500, &entropy).is_err(), "it is withdrawn");
+    assert!(book.rotate("nobody", 200, NOW, &entropy).is_err());
+    assert_eq!(book.list().unwrap().len(), 2, "what is refused makes no key");
 }
 
 pub async fn the_first_key_and_the_first_person_are_made_once(place: &Place) {

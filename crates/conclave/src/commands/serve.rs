@@ -103,7 +103,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let chores = tokio::spawn(reloading.run(hangup));
     let pages = conclave_dashboard::router(dashboard);
     let routes = router(gateway.clone()).merge(pages);
-    let deadline = serve(listener, routes, limits, &gateway, stop).await;
+    let deadline = serve(listener, routes, limits, gateway.doors(), stop).await;
     tracing::info!("stopping: finishing what was begun");
     if tokio::time::timeout_at(deadline, gateway.idle()).await.is_err() {
         tracing::warn!("some turns did not finish in time");
