@@ -12,6 +12,7 @@ use crate::record;
 use crate::records::{Record, RecordChange, RecordKey, RecordKind};
 use crate::run_panel::scrutiny;
 use crate::running::{Running, change_texts, redacted};
+use crate::trace::{self, SpanKind};
 use conclave_core::{Action, Attempt, Candidate, Outcome, Sensitivity};
 use conclave_govern::{Issue, NewReview, Priority, ReviewKind};
 use conclave_ledger::{Body, Draft, Kind, Value as Public};
@@ -48,7 +49,11 @@ impl Engine {
             public: self.run_public(&run, &closed),
         };
         let mut promise = draft.clone();
-        let appended = self.ledger.append(draft, self.run_words(&run, &closed)).await?;
+        let asked = (run.recipe.name.as_str(), run.model.as_str());
+        trace::about(|| trace::about_run(run.id, asked, closed.outcome, &run.who));
+        let appending = self.ledger.append(draft, self.run_words(&run, &closed));
+        let told = |done: &Result<_, _>| trace::about_recording(done.is_ok());
+        let appended = trace::span("recording", SpanKind::Internal, appending, told).await?;
         promise.parent = Some(appended.id);
         let delivery = Delivery::new(self.ledger.clone(), promise);
         self.workshop.note(&run.recipe.name, duration_ms, failed);
