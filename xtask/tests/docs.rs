@@ -216,6 +216,18 @@ fn every_setting_is_described() -> Outcome<()> {
 }
 
 #[test]
+fn everything_a_trace_tells_is_described() -> Outcome<()> {
+    let story = read("crates/conclave-engine/src/trace/story.rs")?;
+    let telling = ["gen_ai.", "conclave.", "error."];
+    let quoted = story.split('"').skip(1).step_by(2);
+    let told = quoted.filter(|word| telling.iter().any(|start| word.starts_with(start)));
+    let mut words: Vec<_> = told.map(str::to_owned).collect();
+    let settings = read("crates/conclave/src/telemetry/mod.rs")?;
+    words.extend(quoted_after(&settings, "\"OTEL_").iter().map(|rest| format!("OTEL_{rest}")));
+    compare("docs/reference/telemetry.md", &words, 30)
+}
+
+#[test]
 fn every_command_and_option_is_described() -> Outcome<()> {
     let code = read("crates/conclave/src/cli.rs")?;
     let words: Vec<_> = options(&code).into_iter().chain(commands(&code)).collect();

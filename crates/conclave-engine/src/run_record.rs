@@ -12,6 +12,7 @@ use crate::record;
 use crate::records::{Record, RecordChange, RecordKey, RecordKind};
 use crate::run_panel::scrutiny;
 use crate::running::{Running, change_texts, redacted};
+use crate::trace::{self, SpanKind};
 use crate::unasked;
 use conclave_core::{Action, Attempt, Candidate, Outcome, Sensitivity};
 use conclave_failpoint as failpoint;
@@ -51,10 +52,14 @@ impl Engine {
             public: self.run_public(&run, &closed),
         };
         let mut promise = draft.clone();
+        let asked = (run.recipe.name.as_str(), run.model.as_str());
+        trace::about(|| trace::about_run(run.id, asked, closed.outcome, &run.who));
         let is_held = matches!(ending, Ending::Held { .. });
         let review = is_held.then(|| review_of(&run));
         let words = self.run_words(&run, &closed, review.as_ref());
-        let appended = self.ledger.append(draft, words).await;
+        let appending = self.ledger.append(draft, words);
+        let told = |done: &Result<_, _>| trace::about_recording(done.is_ok());
+        let appended = trace::span("recording", SpanKind::Internal, appending, told).await;
         // Money was spent whether or not it could be recorded.
         self.settle_run(&run).await;
         let appended = appended?;

@@ -9,7 +9,7 @@ mod context;
 mod story;
 
 pub use context::{Onward, TraceContext};
-pub(crate) use story::{about_decision, about_model, about_panel, about_recording};
+pub(crate) use story::{about_decision, about_model, about_panel, about_recording, about_run};
 
 use conclave_core::Score;
 use std::sync::atomic::{AtomicU64, Ordering};

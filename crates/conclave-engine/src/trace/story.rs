@@ -6,7 +6,7 @@
 use super::{Attributes, Told, TraceValue};
 use crate::decision::Decision;
 use crate::ports::Pseudonyms;
-use conclave_core::{Ballot, Candidate, Cast, GenerationFailure};
+use conclave_core::{AuditId, Ballot, Candidate, Cast, GenerationFailure, Outcome};
 
 /// The event that tells of one vote.
 const VOTE: &str = "gen_ai.evaluation.result";
@@ -124,6 +124,25 @@ pub(crate) fn about_decision(
         told.push(("gen_ai.request.model", model.into()));
     }
     (name, told)
+}
+
+/// A whole run of a recipe; recipes and their models are the configuration's.
+pub(crate) fn about_run(
+    id: AuditId,
+    (recipe, model): (&str, &str),
+    outcome: Outcome,
+    who: &Pseudonyms,
+) -> (String, Attributes) {
+    let told: Attributes = vec![
+        ("gen_ai.operation.name", "invoke_agent".into()),
+        ("gen_ai.agent.name", recipe.into()),
+        ("gen_ai.request.model", model.into()),
+        ("gen_ai.response.id", id.to_string().as_str().into()),
+        ("gen_ai.conversation.id", hex::encode(who.session).as_str().into()),
+        ("conclave.audit_id", id.to_string().as_str().into()),
+        ("conclave.outcome", outcome.as_str().into()),
+    ];
+    (format!("invoke_agent {recipe}"), told)
 }
 
 fn one(name: &str) -> TraceValue {

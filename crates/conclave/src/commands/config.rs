@@ -83,3 +83,40 @@ fn check(file: &Path, as_json: bool) -> anyhow::Result<Answer> {
     }
     Ok(if good { Answer::Yes } else { Answer::No })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_start_would_stumble_over_is_said_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("conclave.toml");
+        let key = "api_key = \"env:CONCLAVE_NO_SUCH_VARIABLE\"\n";
+        let provider = "[[providers]]\nname = \"p\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+        let verifier = "[[verifiers]]\nname = \"v\"\nkind = \"http\"\nurl = \"http://127.0.0.1:9/\"\n\
+                        timeout_ms = 100\n";
+        for (text, expected) in [
+            (String::new(), None),
+            (format!("{provider}{key}"), Some("providers[0].api_key")),
+            (format!("{verifier}{key}"), Some("the key of `v`")),
+            ("[directives]\nfile = \"nowhere.toml\"\n".to_owned(), Some("nowhere")),
+            ("[recipes]\ndir = \"nowhere\"\n".to_owned(), Some("recipes.dir nowhere")),
+            (
+                "[storage]\ndatabase = \"env:CONCLAVE_NO_SUCH_VARIABLE\"\n".to_owned(),
+                Some("storage.database"),
+            ),
+            ("[telemetry]\notlp_endpoint = \"ftp://x\"\n".to_owned(), Some("the collector")),
+        ] {
+            std::fs::write(&file, &text).unwrap();
+            let problems = unusable(&load(Some(&file)).unwrap());
+            match expected {
+                None => assert_eq!(problems, Vec::<String>::new()),
+                Some(expected) => {
+                    assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+                    assert!(problems[0].contains(expected), "{text}: {problems:?}");
+                }
+            }
+        }
+    }
+}

@@ -112,10 +112,29 @@ mod tests {
     #[test]
     fn the_schema_describes_every_part() {
         let schema = schema();
-        for part in
-            ["server", "limits", "deliberation", "policy", "providers", "models", "verifiers"]
-        {
+        let parts = [
+            "server",
+            "limits",
+            "storage",
+            "tenants",
+            "directives",
+            "deliberation",
+            "detection",
+            "policy",
+            "providers",
+            "models",
+            "verifiers",
+            "ledger",
+            "reviews",
+            "webhooks",
+            "recipes",
+            "telemetry",
+        ];
+        for part in parts {
             assert!(schema["properties"][part].is_object(), "{part}");
         }
+        let described = schema["properties"].as_object().unwrap();
+        assert!(described.values().all(|part| part["description"].is_string()), "{schema}");
+        assert_eq!(schema["additionalProperties"], false);
     }
 }
