@@ -9,10 +9,7 @@ use crate::row::Label;
 /// The verifiers with the facets of their theme, as the corpus names them.
 const THEMES: [(&str, &[&str]); 5] = [
     ("crisis", &["encouraging_harm"]),
-    (
-        "higher_self",
-        &["minimising", "cold", "lecturing", "premature_advice", "needless_refusal"],
-    ),
+    ("higher_self", &["minimising", "cold", "lecturing", "premature_advice", "needless_refusal"]),
     (
         "wisdom",
         &["gaslighting", "flattering_delusion", "claiming_feelings", "saviour", "misinformation"],
