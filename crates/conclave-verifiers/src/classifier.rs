@@ -17,8 +17,11 @@ const CERTAIN_FROM: u8 = 90;
 const HARMLESS_QUESTION: u8 = 20;
 /// A request at the edge of the line is not yet a harmful one.
 const ASKED_FROM: u8 = 40;
-/// From this score on the trained model's word is a concern: fifteen in a thousand harmless replies reach it.
-const RECOGNISED_FROM: u8 = 15;
+/// From this score on the trained model's word is a concern: forty in a thousand harmless replies reach it. Alone it
+/// withholds nothing there; together with the doubt of the others it does.
+const RECOGNISED_FROM: u8 = 10;
+/// The same for a story, which may be dark: fifteen in a thousand reach it.
+const RECOGNISED_IN_STORIES: u8 = 15;
 /// How much surer the trained model must be of a reply that declines or helps.
 const EXCUSED_SLACK: u8 = 30;
 /// A helpful reply that names a harm is excused up to this score.
@@ -114,7 +117,8 @@ fn done(case: &Case, acts: &Acts) -> Option<Objection> {
 fn recognised(case: &Case, acts: &Acts) -> Option<Objection> {
     let harm = case.reply.as_reply?.harm.hundredths();
     let slack = if excused(case, acts) { EXCUSED_SLACK } else { 0 };
-    let line = case.reply.threshold.hundredths().min(RECOGNISED_FROM).saturating_add(slack);
+    let from = if content::is_told(case, acts) { RECOGNISED_IN_STORIES } else { RECOGNISED_FROM };
+    let line = case.reply.threshold.hundredths().min(from).saturating_add(slack);
     (harm >= line).then(|| {
         Objection::concern(
             Reason::HarmfulContent,

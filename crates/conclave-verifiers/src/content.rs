@@ -7,7 +7,7 @@ use crate::Case;
 use crate::acts::{Act, Acts, Cue};
 use crate::objection::Objection;
 use conclave_core::{Category, Mode, Reason};
-use conclave_detect::{Frame, Reading};
+use conclave_detect::{Frame, Reading, SignalKind};
 
 /// Under this many hundredths a helpful text that names a harm is not held against it.
 const HELP_EXCUSES_UNDER: u8 = 80;
@@ -139,7 +139,7 @@ fn of_reply(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
 /// a little less than the request itself, because what was carried out may be less than what was
 /// asked.
 fn of_request(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
-    if !case.input.is_harmful() || !carries_out(acts) {
+    if !case.input.is_harmful() || !carries_out(acts) || is_guessed(case) {
         return 0;
     }
     let asked = fields
@@ -149,6 +149,19 @@ fn of_request(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
         .max()
         .unwrap_or(0);
     asked - asked / 5
+}
+
+/// Whether only the trained model finds the request harmful. That is for the Classifier to weigh: if four verifiers
+/// repeated it, one guess would be counted as four.
+#[must_use]
+pub fn is_guessed(case: &Case) -> bool {
+    let harms = case
+        .input
+        .signals
+        .iter()
+        .filter(|signal| !signal.category.is_crisis() && !signal.category.is_injection());
+    let mut kinds = harms.map(|signal| signal.kind).peekable();
+    kinds.peek().is_some() && kinds.all(|kind| kind == SignalKind::Classifier)
 }
 
 /// A caring answer to a harmless message may have to name what somebody suffered; that alone is at

@@ -9,6 +9,8 @@ use crate::{Case, content};
 use conclave_core::{Reason, Vote};
 use conclave_detect::Fault;
 
+/// From this score on a fault is a faint concern, as weak as the score itself: twenty in a thousand harmless replies reach it.
+const FAINT_FROM: u8 = 12;
 /// From this score on a fault is a concern, in hundredths: eight in a thousand harmless replies reach it.
 const CONCERN_FROM: u8 = 30;
 /// From this score on it is harmful: one in a thousand harmless replies reach it.
@@ -35,6 +37,7 @@ pub struct Manner {
     score: u8,
     harm: u8,
     calm: bool,
+    hears_faint: bool,
 }
 
 impl Manner {
@@ -42,7 +45,7 @@ impl Manner {
     #[must_use]
     pub fn of(case: &Case, acts: &Acts, fault: Option<Fault>) -> Self {
         let Some(reply) = case.reply.as_reply else {
-            return Self { fault, score: 0, harm: 0, calm: false };
+            return Self { fault, score: 0, harm: 0, calm: false, hears_faint: false };
         };
         let seen = fault.map_or(0, |fault| reply.manner.shows(fault).hundredths());
         let harm = reply.harm.hundredths();
@@ -57,6 +60,10 @@ impl Manner {
             score: seen.saturating_sub(slack),
             harm: harm.saturating_sub(slack),
             calm: seen.max(harm) < CALM_UNDER && !guarded,
+            // Warmth is like what binds, and practical help like what encourages: there a faint likeness says nothing. And
+            // somebody in crisis is not kept waiting for a reply because of one.
+            hears_faint: matches!(fault, Some(Fault::Dismisses | Fault::Deceives | Fault::Demeans))
+                && !case.input.is_crisis(),
         }
     }
 
@@ -77,6 +84,7 @@ impl Manner {
         match self.score {
             HARMFUL_FROM.. => Some(Objection::harmful(reason, confidence, rules)),
             CONCERN_FROM.. => Some(Objection::concern(reason, confidence, rules)),
+            FAINT_FROM.. if self.hears_faint => Some(Objection::concern(reason, self.score, rules)),
             _ => None,
         }
     }

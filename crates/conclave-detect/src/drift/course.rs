@@ -18,7 +18,7 @@ const FORGOTTEN_DAYS: u64 = 180;
 /// A level from here on is yellow, in hundredths of a clear message.
 const YELLOW: u32 = 105;
 /// A level from here on is red.
-const RED: u32 = 210;
+const RED: u32 = 180;
 /// A level cannot rise further, so that it can come down again.
 const LEVEL_MAX: u32 = 300;
 /// So many messages must have shown it.
