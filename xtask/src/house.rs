@@ -98,7 +98,7 @@ pub struct Setup<'a> {
     pub program: PathBuf,
     /// Where the mock model is.
     pub mock: &'a str,
-    /// Further lines of its configuration; tables come last.
+    /// Further lines of its configuration: of the model, then tables.
     pub tables: &'a str,
     /// When the slower trained model is asked.
     pub second_tier: &'a str,

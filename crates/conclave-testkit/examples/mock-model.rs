@@ -101,10 +101,12 @@ impl Replies {
 
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {
         let body = request.into_body().collect().await?.to_bytes();
-        if !self.delay.is_zero() {
-            tokio::time::sleep(self.delay).await;
+        let events = asks_for_events(&body);
+        let delay = if events { self.delay } else { self.delay + self.writing() };
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
         }
-        let (content_type, reply) = if asks_for_events(&body) {
+        let (content_type, reply) = if events {
             ("text/event-stream", self.as_events())
         } else {
             ("application/json", Full::new(self.whole.clone()).boxed_unsync())
@@ -117,6 +119,11 @@ impl Replies {
 }
 
 impl Replies {
+    /// How long the events take to leave; a whole reply is there when the last of them would be.
+    fn writing(&self) -> Duration {
+        self.between * u32::try_from(self.events.len()).unwrap_or(u32::MAX)
+    }
+
     fn as_events(&self) -> Body {
         if let [whole] = self.events.as_slice() {
             return Full::new(whole.clone()).boxed_unsync();

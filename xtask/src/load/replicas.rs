@@ -29,8 +29,10 @@ pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
     let (mock, home) = (Mock::start(&["--delay-ms", "20"])?, house::scratch(run.dir)?);
     // The budget is enough for two thirds of what will be asked.
     let budget_usd = f64::from(run.seconds * PER_SECOND) * REPLY_MICRO_USD / 1e6 * 2.0 / 3.0;
+    // What a turn sets aside is many times what it costs, so that it is kept small: one attempt, few tokens.
     let tables = format!(
-        "[storage]\ndatabase = \"{url}\"\n\n[tenants.default.policy]\ndaily_budget_usd = {budget_usd:.2}\n"
+        "output_tokens_max = 40\n\n[deliberation]\nattempts_max = 1\n\n[storage]\ndatabase = \"{url}\"\n\n\
+         [tenants.default.policy]\ndaily_budget_usd = {budget_usd:.2}\n"
     );
     let start = |number: usize| {
         let place = home.path().join(number.to_string());

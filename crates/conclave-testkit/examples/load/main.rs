@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut file = std::fs::File::create(path)?;
         tally.ids.iter().try_for_each(|id| writeln!(file, "{id}"))?;
     }
-    println!("{}", tally.to_json(elapsed));
+    println!("{}", tally.into_json(elapsed));
     Ok(())
 }
 

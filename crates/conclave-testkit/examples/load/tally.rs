@@ -77,7 +77,7 @@ impl Tally {
     }
 
     /// Everything as one JSON object.
-    pub fn to_json(mut self, elapsed: Duration) -> serde_json::Value {
+    pub fn into_json(mut self, elapsed: Duration) -> serde_json::Value {
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
         let rate = self.times.len() as f64 / elapsed.as_secs_f64();
         serde_json::json!({
