@@ -210,7 +210,7 @@ async fn a_held_run_whose_process_died_is_put_before_people_at_the_next_start() 
     assert_eq!(house.post("/v1/consents", &consent).await.status, 201);
     let run = json!({
         "context": {"user_id": "u", "consent_scope": ["support"], "purpose": "help"},
-        "input": {"ticket_thread": [{"from": "customer", "text": "My heating has been off for a week."}],
+        "input": {"ticket_thread": [{"author": "customer", "text": "My heating has been off for a week."}],
                   "profile_context": {}},
     });
     let path = "/v1/agents/de-escalator/execute";
