@@ -175,9 +175,10 @@ async fn every_operation_answers_as_described_whatever_is_sent() {
         }
     }
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
-    // A draw that nobody ever takes would try nothing but the first check.
+    // A draw that nobody ever takes would try nothing but the first check. What has an id of ours is not found
+    // by drawing, so that about half of the operations answer with more than an error.
     let refused: Vec<_> = ROUTES.iter().filter(|route| !fine.contains(route)).collect();
-    assert!(fine.len() >= 36, "only {} operations answered: {refused:?}", fine.len());
+    assert!(fine.len() >= 30, "only {} operations answered: {refused:?}", fine.len());
     assert_eq!(house.get("/livez").await.status, 200);
     assert!(!house.log().contains("panicked"), "{}", house.log());
 }
