@@ -61,9 +61,6 @@ pub struct Row {
     /// ISO 639-1.
     #[serde(default)]
     pub language: String,
-    /// What it is about; messages of one conversation share it.
-    #[serde(default)]
-    pub topic: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -90,12 +87,6 @@ impl Row {
     #[must_use]
     pub fn with_text(&self, text: String) -> Self {
         Self { text: Some(text), turns: Vec::new(), ..self.clone() }
-    }
-
-    /// The same row with another label.
-    #[must_use]
-    pub fn labelled(self, harmful: bool) -> Self {
-        Self { label: if harmful { "harmful" } else { "safe" }.into(), ..self }
     }
 
     /// Whether it has this kind or facet.
