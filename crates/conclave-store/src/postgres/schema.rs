@@ -113,7 +113,7 @@ fn step(conn: &Conn, number: i32, migration: &str) -> Result<(), LinkError> {
     // The events that step 2 made room for are derived with step 5, which widens them.
     match number {
         2 => usage::fill(conn, usage::Lacking::Judgements)?,
-        5 => usage::fill(conn, usage::Lacking::Events)?,
+        6 => usage::fill(conn, usage::Lacking::Events)?,
         _ => {}
     }
     let sql = "INSERT INTO conclave_schema VALUES (1, $1)
