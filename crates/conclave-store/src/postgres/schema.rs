@@ -110,7 +110,7 @@ fn step(conn: &Conn, number: i32, migration: &str) -> Result<(), LinkError> {
         let values = [(&root.as_slice() as _, Type::BYTEA), (&range as _, Type::BYTEA)];
         conn.execute(sql, &values)?;
     }
-    // The events that step 2 made room for are derived with step 5, which widens them.
+    // The events that step 2 made room for are derived with step 6, which widens them.
     match number {
         2 => usage::fill(conn, usage::Lacking::Judgements)?,
         6 => usage::fill(conn, usage::Lacking::Events)?,
