@@ -127,7 +127,8 @@ fn config(base_url: &str) -> String {
         "[[providers]]\nname = \"failing\"\nbase_url = \"{base_url}\"\n\n\
          [[models]]\nname = \"down\"\nprovider = \"failing\"\n"
     );
-    let limits = "[limits]\nbody_bytes_max = 65536\n\n[detection]\nsecond_tier = \"never\"\n";
+    let limits = "[limits]\nbody_bytes_max = 65536\n\n[detection]\nsecond_tier = \"never\"\n\n\
+        [rate_limits]\nkeyless_requests_per_minute = 0\n";
     config_for(base_url, limits) + &down
 }
 

@@ -200,7 +200,8 @@ async fn accounts_are_entered_by_command_and_given_work() {
 async fn a_held_run_whose_process_died_is_put_before_people_at_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let config = "[reviews]\nstaffed = true\n";
-    let mut dying = Command::new(binary());
+    // Not the shipped program: it cannot be told to die.
+    let mut dying = Command::new(env!("CARGO_BIN_EXE_conclave"));
     dying.env("CONCLAVE_DIE_AT", "run.recorded:1");
     let house = House::try_start(dying, dir.path(), config).unwrap();
     let consent = json!({

@@ -12,7 +12,8 @@ use house::{House, Reply, conclave};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const CONFIG: &str = "[reviews]\nstaffed = true\n[webhooks]\nallow_private = true\n";
+const CONFIG: &str = "[reviews]\nstaffed = true\n[webhooks]\nallow_private = true\n\
+    [rate_limits]\nkeyless_requests_per_minute = 0\n";
 const ROLES: [&str; 6] = ["app", "reviewer", "elder", "admin", "auditor", "owner"];
 
 /// A key with its id.

@@ -101,7 +101,8 @@ async fn chat(house: &House, headers: &str) -> house::Reply {
     ask(house.addr, "POST", "/v1/chat/completions", &headers, body.as_bytes()).await.unwrap()
 }
 
-#[tokio::test]
+// The collector must go on taking spans while the program is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_is_one_trace_with_a_vote_an_event_and_no_words() {
     let dir = tempfile::tempdir().unwrap();
     let mock = MockModel::scripted(Script::always(Behaviour::Reply(REPLY.into()))).await.unwrap();
@@ -168,7 +169,8 @@ async fn a_turn_is_one_trace_with_a_vote_an_event_and_no_words() {
     }
 }
 
-#[tokio::test]
+// The collector must go on taking spans while the program is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let mock = MockModel::scripted(Script::always(Behaviour::Reply(REPLY.into()))).await.unwrap();
@@ -192,7 +194,8 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     assert!(house.stop());
 }
 
-#[tokio::test]
+// The collector must go on taking spans while the program is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_collector_the_context_is_handed_on_unless_the_operator_says_no() {
     for (setting, expected) in [("", true), ("[telemetry]\ntell_providers = false\n", false)] {
         let dir = tempfile::tempdir().unwrap();
