@@ -10,7 +10,7 @@
 mod house;
 
 use conclave_testkit::{Behaviour, MockModel};
-use house::{House, Reply, binary, conclave, config_for};
+use house::{House, Reply, conclave, config_for};
 use serde_json::{Value, json};
 use std::process::Command;
 
