@@ -8,6 +8,7 @@ mod cli_people;
 mod commands;
 mod config;
 mod governing;
+mod memory;
 mod outbox;
 mod output;
 mod prices;
@@ -31,6 +32,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if matches!(cli.command, Command::Serve(_)) {
+        memory::give_back_at_once();
+    }
     start_logging(&cli);
     let result = match &cli.command {
         Command::Serve(args) => commands::serve::run(args),

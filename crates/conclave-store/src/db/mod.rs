@@ -89,7 +89,7 @@ fn configure(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "foreign_keys", true)?;
     // What is deleted is overwritten with zeros: a deleted row must not stay readable in the file.
     conn.pragma_update(None, "secure_delete", true)?;
-    conn.pragma_update(None, "cache_size", -4_000)?;
+    conn.pragma_update(None, "cache_size", -1_000)?;
     conn.set_prepared_statement_cache_capacity(32);
     Ok(())
 }
