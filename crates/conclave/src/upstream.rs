@@ -2,7 +2,7 @@
 
 use crate::config::{
     Config, GuardTemplate, OUTSIDE_TIMEOUT_MS, OfferedModel, OnFailure, Provider, ProviderKind,
-    SeatChange, SecretRef, VerifierKind, stand_ins,
+    SeatChange, SecretRef, Temperature, VerifierKind, stand_ins,
 };
 use crate::prices::{Prices, micro_usd};
 use anyhow::{Context, anyhow};

@@ -120,7 +120,7 @@ fn directives_are_listed_checked_and_signed_alike() {
     let (code, listed) = out(&["directives", "list"]);
     assert_eq!((code, listed.lines().count()), (Some(0), 128));
     for set in [vec![file], vec!["--config", config]] {
-        let with = |command: &str| out(&[&["directives", command], set.as_slice()].concat());
+        let with = |command: &str| out(&[&["directives", command][..], &set].concat());
         assert_eq!(with("list"), (Some(0), listed.clone()), "{set:?}");
         assert_eq!(with("verify").0, Some(0), "{set:?}");
     }
@@ -145,7 +145,7 @@ fn directives_are_listed_checked_and_signed_alike() {
 
     // What another key signed is neither in force nor listed as if it were.
     for set in [vec![file], vec!["--config", config]] {
-        let with = |command: &str| conclave(&[&["directives", command], set.as_slice()].concat());
+        let with = |command: &str| conclave(&[&["directives", command][..], &set].concat());
         assert_eq!(with("verify").status.code(), Some(1), "{set:?}");
         let listed = with("list");
         assert_eq!(listed.status.code(), Some(2), "{set:?}");
