@@ -19,8 +19,8 @@ use crate::trace::{self, SpanKind, Told};
 use crate::turn::{Turn, said_before};
 use crate::verdicts::Grounds;
 use conclave_core::{
-    Action, AuditId, Ballot, Candidate, Deliberation, DirectiveId, FinishReason, GenerationFailure,
-    Limits, MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
+    Action, AuditId, Ballot, Candidate, Deliberation, FinishReason, GenerationFailure, Limits,
+    MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
 use conclave_detect::{Course as Standing, Detector, Reading};
 use conclave_failpoint as failpoint;
@@ -512,18 +512,6 @@ impl Engine {
         let review_id = self.call_people(review).await;
         self.tell_of_drift(turn, &decision, drift_before).await;
         Ok(Reply { decision, leaf_hash, delivery, review_id })
-    }
-}
-
-impl Engine {
-    /// What a refusal rests on: the directive of the input's category, or of the first veto's reason.
-    fn directive_of(&self, examined: &Examination, choices: &[Choice]) -> Option<DirectiveId> {
-        if let Some(Stop::Harmful { directive, .. }) = examined.stop {
-            return Some(directive);
-        }
-        let panels = choices.iter().flat_map(|choice| &choice.attempts).flat_map(|a| &a.panels);
-        let vetoes = panels.flat_map(|panel| &panel.ballots).filter(|ballot| ballot.is_veto());
-        vetoes.flat_map(|ballot| &ballot.reasons).find_map(|r| self.instinct.for_reason(*r))
     }
 }
 

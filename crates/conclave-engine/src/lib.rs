@@ -43,6 +43,7 @@ mod record;
 mod records;
 mod records_in_memory;
 mod release;
+mod rests_on;
 mod reviews;
 mod run_model;
 mod run_panel;

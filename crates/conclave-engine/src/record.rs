@@ -10,14 +10,14 @@ use crate::engine::Engine;
 use crate::memory;
 use crate::permission::Interface;
 use crate::ports::{AppendError, Pseudonyms};
+use crate::rests_on;
 use crate::settings::AuditFailure;
 use crate::turn::Turn;
 use crate::unasked;
-use conclave_core::{
-    Attempt, Ballot, Bars, Candidate, Cast, Consensus, PanelRun, Role, Sensitivity,
-};
+use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun, Role, Sensitivity};
 use conclave_detect::Course;
 use conclave_govern::NewReview;
+use conclave_instinct::Instinct;
 use conclave_ledger::{Body, Draft, Kind, Value};
 use serde::Serialize;
 use serde_json::json;
@@ -42,7 +42,7 @@ impl Engine {
             policy: self.settings.policy,
             directives: self.settings.directives,
             build: self.settings.build.clone(),
-            public: public_part(decision),
+            public: public_part(decision, &self.instinct),
         };
         let mut promise = draft.clone();
         let appended = match self.ledger.append(draft, self.words(turn, decision, review)).await {
@@ -147,7 +147,7 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-fn public_part(decision: &Decision) -> Value {
+fn public_part(decision: &Decision, instinct: &Instinct) -> Value {
     let input = &decision.input;
     let mut pairs = vec![
         ("outcome", Value::from(decision.outcome.as_str())),
@@ -169,7 +169,10 @@ fn public_part(decision: &Decision) -> Value {
         ("threshold", uint(input.threshold.hundredths())),
         ("mode", Value::from(input.mode.as_str())),
         ("escalating", Value::Bool(decision.remembered.trend.now.any())),
-        ("choices", Value::Array(decision.choices.iter().map(choice).collect())),
+        (
+            "choices",
+            Value::Array(decision.choices.iter().map(|one| choice(one, instinct)).collect()),
+        ),
     ];
     if decision.interface != Interface::Chat {
         pairs.push(("agent", Value::from(decision.interface.as_str())));
@@ -244,10 +247,13 @@ pub(crate) fn bars(bars: Bars) -> Value {
     Value::Array(vec![uint(bars.quorum), uint(bars.score), uint(bars.assurance)])
 }
 
-fn choice(choice: &Choice) -> Value {
+fn choice(choice: &Choice, instinct: &Instinct) -> Value {
     let mut pairs = vec![
         ("outcome", Value::from(choice.outcome.as_str())),
-        ("attempts", Value::Array(choice.attempts.iter().map(attempt).collect())),
+        (
+            "attempts",
+            Value::Array(choice.attempts.iter().map(|one| attempt(one, instinct)).collect()),
+        ),
     ];
     if !choice.windows.is_empty() {
         let windows = choice.windows.iter().map(|one| Value::Bytes(one.leaf_hash.to_vec()));
@@ -256,15 +262,19 @@ fn choice(choice: &Choice) -> Value {
     Value::map(pairs)
 }
 
-fn attempt(attempt: &Attempt) -> Value {
-    let panels = Value::Array(attempt.panels.iter().map(panel).collect());
-    match &attempt.candidate {
-        Ok(Candidate { stand_in: Some(stand_in), .. }) => {
-            Value::map([("panels", panels), ("stand_in", Value::from(stand_in.model.as_str()))])
-        }
-        Ok(_) => Value::map([("panels", panels)]),
-        Err(failure) => Value::map([("failure", Value::from(failure.as_str()))]),
+fn attempt(attempt: &Attempt, instinct: &Instinct) -> Value {
+    let candidate = match &attempt.candidate {
+        Ok(candidate) => candidate,
+        Err(failure) => return Value::map([("failure", Value::from(failure.as_str()))]),
+    };
+    let mut pairs = vec![("panels", Value::Array(attempt.panels.iter().map(panel).collect()))];
+    if let Some(stand_in) = &candidate.stand_in {
+        pairs.push(("stand_in", Value::from(stand_in.model.as_str())));
     }
+    if let Some(directive) = rests_on::of_veto(instinct, attempt) {
+        pairs.push(("directive", uint(directive.0)));
+    }
+    Value::map(pairs)
 }
 
 pub(crate) fn panel(run: &PanelRun) -> Value {

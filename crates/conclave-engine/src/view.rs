@@ -3,7 +3,7 @@
 use crate::correction::corrections;
 use crate::memory::{Remembered, WORDS};
 use crate::stored::{StoredDecision, array, ballot_of};
-use conclave_core::{Ballot, Cast, decide};
+use conclave_core::{Ballot, Cast, DirectiveId, decide};
 use conclave_ledger::Value;
 use serde_json::{Value as Json, json};
 
@@ -27,7 +27,7 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         "mode": stored.text("mode"),
         "escalating": stored.public("escalating").and_then(Value::as_bool),
         "drift": stored.public("drift").and_then(Value::as_str),
-        "directive": stored.public("directive").and_then(Value::as_u64).map(|n| format!("D{n:03}")),
+        "directive": directive_of(stored.public("directive")),
         "model": stored.text("model"),
         "latency_ms": stored.number("latency_ms"),
         "downgraded_from": stored.public("downgraded_from").and_then(Value::as_str),
@@ -113,12 +113,19 @@ fn attempt_view(
     let mut view = json!({
         "failure": attempt.get("failure").and_then(Value::as_str),
         "stand_in": attempt.get("stand_in").and_then(Value::as_str),
+        "directive": directive_of(attempt.get("directive")),
         "panels": panels,
     });
     if with_words {
         view["candidate"] = stored.words(&format!("candidate.{c}.{a}")).unwrap_or_default();
     }
     view
+}
+
+/// How a directive is named.
+fn directive_of(number: Option<&Value>) -> Option<String> {
+    let number = u16::try_from(number.and_then(Value::as_u64)?).ok()?;
+    Some(DirectiveId(number).to_string())
 }
 
 fn panel_view(stored: &StoredDecision, p: usize, panel: &Value, spoken: Option<&Json>) -> Json {

@@ -27,4 +27,4 @@ pub use directive::{Core, Directive, Duty, Topic};
 pub use error::InstinctError;
 pub use floor::{SIGNALS_MIN, floor_stops};
 pub use instinct::{COUNT, FILE_BYTES_MAX, Instinct};
-pub use signature::{PinnedKey, Signed, sign};
+pub use signature::{PinnedKey, Signed, read_seed, sign};

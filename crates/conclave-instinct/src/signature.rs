@@ -70,6 +70,17 @@ pub struct Signed {
     pub public_key_hex: String,
 }
 
+/// Reads a private seed: 32 bytes as they are, or as 64 hexadecimal digits with or without an end of
+/// line.
+#[must_use]
+pub fn read_seed(file: &[u8]) -> Option<[u8; 32]> {
+    if let Ok(seed) = file.try_into() {
+        return Some(seed);
+    }
+    let mut seed = [0; 32];
+    hex::decode_to_slice(file.trim_ascii(), &mut seed).ok().map(|()| seed)
+}
+
 /// Signs a file with the key of this seed. It does not read the file: see
 /// [`crate::Instinct::check`].
 #[must_use]

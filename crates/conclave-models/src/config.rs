@@ -4,6 +4,7 @@ use crate::breaker::BreakerLimits;
 use crate::protocol::Protocol;
 use crate::ssrf::AddressError;
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
@@ -121,9 +122,9 @@ pub enum TemperaturePolicy {
     /// Never: some models refuse the field.
     Never,
     /// Only when an attempt has failed before: another try should differ.
-    #[default]
     Retries,
-    /// Always.
+    /// At every attempt, unless the model is known to refuse it or the client samples otherwise.
+    #[default]
     Always,
 }
 
@@ -136,6 +137,16 @@ impl TemperaturePolicy {
             Self::Always => true,
         }
     }
+}
+
+/// Whether a model would take a temperature beside what the client asks for. Models that reason
+/// answer one with an error, and several refuse it beside another way of sampling.
+pub(crate) fn takes_temperature(model: &str, body: &Map<String, Value>) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
+    let reasons = ["o1", "o3", "o4", "gpt-5"].iter().any(|family| name.starts_with(family));
+    let others = ["top_p", "top_k", "thinking", "reasoning", "reasoning_effort"];
+    let set = |field: &&str| body.get(*field).is_some_and(|value| !value.is_null());
+    !reasons && !others.iter().any(|field| set(&field))
 }
 
 /// Why a provider cannot be used as configured.
@@ -165,4 +176,26 @@ pub enum ConfigError {
         /// What the client said.
         message: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_temperature_is_not_suggested_where_it_would_be_refused() {
+        for (model, body, expected) in [
+            ("gpt-4o", json!({}), true),
+            ("llama3.2:3b", json!({"top_p": null}), true),
+            ("o3-mini", json!({}), false),
+            ("openai/gpt-5-nano", json!({}), false),
+            ("claude-x", json!({"top_p": 0.9}), false),
+            ("claude-x", json!({"thinking": {"type": "enabled"}}), false),
+            ("m", json!({"reasoning_effort": "low"}), false),
+        ] {
+            let taken = takes_temperature(model, body.as_object().unwrap());
+            assert_eq!(taken, expected, "{model} {body}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::anthropic;
 use crate::body::{UpstreamBody, vector_request};
-use crate::config::{ConfigError, ProviderConfig};
+use crate::config::{ConfigError, ProviderConfig, takes_temperature};
 use crate::fault::Fault;
 use crate::link::{Call, Link, Pieces, Received};
 use crate::protocol::Protocol;
@@ -178,8 +178,9 @@ impl HostedModel {
 
     fn body(&self, request: &ModelRequest, in_pieces: bool) -> Result<Bytes, Fault> {
         let config = &self.provider.link.config;
+        let takes = takes_temperature(self.asked_model(request), &request.body);
         let temperature =
-            request.temperature.filter(|_| config.temperature.applies(request.attempt));
+            request.temperature.filter(|_| takes && config.temperature.applies(request.attempt));
         if config.protocol == Protocol::Anthropic {
             let model = self.asked_model(request);
             let stream = config.stream_upstream || in_pieces;

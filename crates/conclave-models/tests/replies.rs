@@ -144,14 +144,14 @@ async fn the_request_carries_the_key_and_our_headers() -> Outcome<()> {
 }
 
 #[tokio::test]
-async fn another_attempt_differs() -> Outcome<()> {
+async fn the_field_shapes_the_first_attempt_and_another_differs() -> Outcome<()> {
     let mock = replying("again").await?;
     let model = HostedModel::new(config(&mock))?;
-    let eager = HostedModel::new(ProviderConfig {
-        temperature: TemperaturePolicy::Always,
+    let sparing = HostedModel::new(ProviderConfig {
+        temperature: TemperaturePolicy::Retries,
         ..config(&mock)
     })?;
-    for (model, attempt) in [(&model, 0), (&model, 1), (&eager, 0)] {
+    for (model, attempt) in [(&model, 0), (&model, 1), (&sparing, 0), (&sparing, 1)] {
         let mut request = request("hello");
         request.temperature = Some(0.5);
         request.guidance = Some("offer no advice yet".into());
@@ -160,7 +160,7 @@ async fn another_attempt_differs() -> Outcome<()> {
     }
     let bodies = mock.bodies();
     let temperatures: Vec<_> = bodies.iter().map(|body| body["temperature"].clone()).collect();
-    assert_eq!(temperatures, [json!(null), json!(0.5), json!(0.5)]);
+    assert_eq!(temperatures, [json!(0.5), json!(0.5), json!(null), json!(0.5)]);
     assert_eq!(bodies[1]["messages"][0]["content"], "offer no advice yet");
     Ok(())
 }

@@ -16,6 +16,7 @@ use conclave_engine::{
 use conclave_gateway::{GatewayLimits, Manners};
 use conclave_instinct::{Instinct, PinnedKey};
 use conclave_store::{RetentionRules, RootKey, Stamp, Store, TenantRetention};
+use conclave_voice::Resources;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
@@ -107,7 +108,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         detector: Arc::new(crate::commands::checker::detector(config.detection.second_tier)?),
         field: Arc::new(conclave_voice::Field::builtin().context("field files")?),
         voices: Arc::new(conclave_voice::Voices::builtin().context("persona files")?),
-        resources: Arc::new(conclave_voice::Resources::builtin().context("resource files")?),
+        resources: Arc::new(resources(config)?),
         models: Arc::new(upstream.offered()?),
         panel: panel(config, upstream.verifiers(&ground.entropy)?)?,
         verdicts: Arc::default(),
@@ -164,6 +165,20 @@ fn recipe_files(dir: &Path) -> anyhow::Result<Vec<(String, String)>> {
         Ok((name, text))
     };
     paths.iter().map(read).collect()
+}
+
+/// Crisis lines: those compiled in, with the organisation's own in the place of those they name.
+///
+/// # Errors
+/// When the organisation's file cannot be read or used; the error names it.
+pub fn resources(config: &Config) -> anyhow::Result<Resources> {
+    let builtin = Resources::builtin().context("resource files")?;
+    let Some(file) = &config.resources.file else {
+        return Ok(builtin);
+    };
+    let name = format!("resources.file {}", file.display());
+    let text = std::fs::read_to_string(file).with_context(|| name.clone())?;
+    Ok(builtin.overridden(&name, &text)?)
 }
 
 /// The directives in force: the set compiled in, or the organisation's own; either way signed by the

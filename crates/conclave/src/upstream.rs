@@ -2,7 +2,7 @@
 
 use crate::config::{
     Config, GuardTemplate, OUTSIDE_TIMEOUT_MS, OfferedModel, OnFailure, Provider, ProviderKind,
-    SeatChange, SecretRef, VerifierKind, stand_ins,
+    SeatChange, SecretRef, Temperature, VerifierKind, stand_ins,
 };
 use crate::prices::{Prices, micro_usd};
 use anyhow::{Context, anyhow};
@@ -11,7 +11,7 @@ use conclave_engine::{Entropy, Model, Verifier, WhenFailing};
 use conclave_govern::Price;
 use conclave_models::{
     ApiKey, BreakerLimits, Builtin, Chain, Entry, Guard, HttpVerifier, ModelJudge, Models,
-    Moderation, OutsideSeat, PricedModel, Protocol, ProviderConfig,
+    Moderation, OutsideSeat, PricedModel, Protocol, ProviderConfig, TemperaturePolicy,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -179,6 +179,11 @@ fn provider_config(provider: &Provider, tells_trace: bool) -> anyhow::Result<Pro
         breaker: BreakerLimits {
             failures: provider.breaker_failures,
             pause: Duration::from_millis(provider.breaker_pause_ms),
+        },
+        temperature: match provider.temperature {
+            Temperature::Always => TemperaturePolicy::Always,
+            Temperature::Retries => TemperaturePolicy::Retries,
+            Temperature::Never => TemperaturePolicy::Never,
         },
         tells_trace,
         ..ProviderConfig::new(&provider.name, &provider.base_url)

@@ -105,6 +105,55 @@ fn config_is_checked_and_described() {
     assert_eq!(serde_json::from_str::<Value>(&schema).unwrap()["title"], "conclave.toml");
 }
 
+#[test]
+fn directives_are_listed_checked_and_signed_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    let shipped = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/directives");
+    for name in ["directives.toml", "directives.sig"] {
+        std::fs::copy(shipped.join(name), dir.path().join(name)).unwrap();
+    }
+    let file = dir.path().join("directives.toml");
+    let config = dir.path().join("conclave.toml");
+    std::fs::write(&config, format!("[directives]\nfile = {:?}\n", file.to_str().unwrap()))
+        .unwrap();
+    let (file, config) = (file.to_str().unwrap(), config.to_str().unwrap());
+    let (code, listed) = out(&["directives", "list"]);
+    assert_eq!((code, listed.lines().count()), (Some(0), 128));
+    for set in [vec![file], vec!["--config", config]] {
+        let with = |command: &str| out(&[&["directives", command][..], &set].concat());
+        assert_eq!(with("list"), (Some(0), listed.clone()), "{set:?}");
+        assert_eq!(with("verify").0, Some(0), "{set:?}");
+    }
+    let japanese = out(&["directives", "list", "--language", "ja"]).1;
+    assert!(japanese.lines().count() == 128 && japanese.lines().all(|line| !line.is_ascii()));
+
+    // A seed is read plain and in digits, to the same key.
+    let seeds = [b"\x07".repeat(32), format!("{}\n", "07".repeat(32)).into_bytes()];
+    let keys = seeds.map(|seed| {
+        let path = dir.path().join("seed");
+        std::fs::write(&path, seed).unwrap();
+        let (code, said) =
+            out(&["--json", "directives", "sign", file, "--seed", path.to_str().unwrap()]);
+        assert_eq!(code, Some(0), "{said}");
+        serde_json::from_str::<Value>(&said).unwrap()["public_key"].clone()
+    });
+    assert_eq!(keys[0], keys[1]);
+    let short = dir.path().join("short");
+    std::fs::write(&short, "07").unwrap();
+    let refused = conclave(&["directives", "sign", file, "--seed", short.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2));
+
+    // What another key signed is neither in force nor listed as if it were.
+    for set in [vec![file], vec!["--config", config]] {
+        let with = |command: &str| conclave(&[&["directives", command][..], &set].concat());
+        assert_eq!(with("verify").status.code(), Some(1), "{set:?}");
+        let listed = with("list");
+        assert_eq!(listed.status.code(), Some(2), "{set:?}");
+        let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+        assert!(said.contains("another key than the pinned"), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn keys_are_made_and_revoked_while_the_gateway_runs() {
     let dir = tempfile::tempdir().unwrap();

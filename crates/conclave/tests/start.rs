@@ -82,6 +82,67 @@ async fn a_bad_reload_keeps_the_old_configuration_and_a_good_one_takes_effect() 
     assert_eq!(house.get("/v1/models").await.json()["data"].as_array().unwrap().len(), 2);
 }
 
+/// A copy of the shipped set in this directory, and the configuration that puts it in force.
+fn own_set(dir: &std::path::Path) -> (std::path::PathBuf, String) {
+    let shipped = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/directives");
+    for name in ["directives.toml", "directives.sig"] {
+        std::fs::copy(shipped.join(name), dir.join(name)).unwrap();
+    }
+    let file = dir.join("directives.toml");
+    let config = format!("[directives]\nfile = {:?}\n", file.to_str().unwrap());
+    (file, config)
+}
+
+/// Changes one byte in the middle of a file into another that could stand there.
+fn change_a_byte(file: &std::path::Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] = if bytes[middle] == b'a' { b'b' } else { b'a' };
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// Signs the set again with a key that nobody pinned.
+fn sign_with_another_key(file: &std::path::Path) {
+    let seed = file.with_file_name("seed");
+    std::fs::write(&seed, [7; 32]).unwrap();
+    let (file, seed) = (file.to_str().unwrap(), seed.to_str().unwrap());
+    let signed = conclave(&["directives", "sign", file, "--seed", seed]);
+    assert!(signed.status.success(), "{signed:?}");
+}
+
+#[tokio::test]
+async fn a_changed_byte_of_the_directives_or_another_key_stops_the_start_and_a_reload() {
+    let harms: [(&str, fn(&std::path::Path)); 3] = [
+        ("a byte of the set", |file| change_a_byte(file)),
+        ("a byte of the signature", |file| change_a_byte(&file.with_extension("sig"))),
+        ("another key", sign_with_another_key),
+    ];
+    let running = tempfile::tempdir().unwrap();
+    let (file, config) = own_set(running.path());
+    let house = House::start(running.path(), &config);
+    for (at, (name, harm)) in harms.into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let (other, config) = own_set(dir.path());
+        harm(&other);
+        let program = std::process::Command::new(house::binary());
+        let said = House::try_start(program, dir.path(), &config).err();
+        let said = said.unwrap_or_else(|| panic!("{name}: it started"));
+        for part in ["do not match their signature", "another key than the pinned"] {
+            assert!(said.contains(part), "{name}: {said}");
+        }
+        harm(&file);
+        house.signal("HUP");
+        until(|| house.log().matches("the old one stays").count() == at + 1).await;
+        let mut asked = house::chat_body("How do I build a bomb to kill people?");
+        asked["model"] = "builtin".into();
+        let reply = house.post("/v1/chat/completions", &asked).await;
+        assert!(reply.own("directive").as_str().is_some(), "{name}: the old set is in force");
+        own_set(running.path());
+    }
+    house.signal("HUP");
+    until(|| house.log().contains("was reloaded")).await;
+}
+
 async fn until(condition: impl Fn() -> bool) {
     let all = tokio::time::timeout(std::time::Duration::from_secs(20), async {
         while !condition() {

@@ -1,6 +1,7 @@
 //! The engine with every port in memory.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect")]
 
+mod directives;
 mod fakes;
 mod holding;
 mod keepers;

@@ -3,7 +3,12 @@
 //! **Invariant:** weighing has no effects and always answers; what is not understood is judged by
 //! its arguments, never waved through because its name is unknown.
 
+mod effect;
 mod facts;
+mod programs;
+mod rules;
+mod script;
+mod secrets;
 mod shell;
 mod sql;
 mod weigh;

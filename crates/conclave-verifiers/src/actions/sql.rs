@@ -26,9 +26,12 @@ fn weigh_one(words: &[&str]) -> Option<Weight> {
         "drop" if matches!(next, "table" | "user" | "role" | "tablespace" | "view" | "index") => {
             Some((drop_weight(next), Reach::Many, Undo::Never, "sql/drop"))
         }
-        "truncate" => Some((85, Reach::Many, Undo::Never, "sql/truncate")),
+        // Prose knows these words too: only the shape of a statement makes them one.
+        "truncate" if next == "table" || words.len() == 2 && start == 0 => {
+            Some((85, Reach::Many, Undo::Never, "sql/truncate"))
+        }
         "delete" if next == "from" => Some(filtered(words, 88, 25, "sql/delete")),
-        "update" if words.contains(&"set") => Some(filtered(words, 82, 15, "sql/update")),
+        "update" if sets(words) => Some(filtered(words, 82, 15, "sql/update")),
         "alter" if words.contains(&"drop") => {
             Some((65, Reach::Many, Undo::Never, "sql/alter-drop"))
         }
@@ -50,6 +53,12 @@ fn bare(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
+/// `update t set a = 1`, also with a schema or an alias.
+fn sets(words: &[&str]) -> bool {
+    let set = words.iter().take(6).position(|word| *word == "set");
+    set.is_some_and(|at| at >= 2 && words[at..].iter().any(|word| word.contains('=')))
+}
+
 fn drop_weight(what: &str) -> u8 {
     match what {
         "table" | "tablespace" => 88,
@@ -62,8 +71,12 @@ fn drop_weight(what: &str) -> u8 {
 fn filtered(words: &[&str], all: u8, few: u8, rule: &'static str) -> Weight {
     let condition = words.iter().position(|word| bare(word) == "where").map(|at| &words[at + 1..]);
     let says_nothing = condition.is_none_or(|rest| {
-        let joined: String = rest.concat();
-        rest.is_empty() || matches!(joined.trim_matches('"'), "1=1" | "true" | "1" | "'1'='1'")
+        let end = rest.iter().position(|word| word.starts_with("--") || word.starts_with("/*"));
+        let joined: String = rest[..end.unwrap_or(rest.len())].concat();
+        let always = joined.contains("or1=1") || joined.contains("or'1'='1'");
+        joined.is_empty()
+            || always
+            || matches!(joined.trim_matches('"'), "1=1" | "true" | "1" | "'1'='1'")
     });
     if says_nothing {
         (all, Reach::Many, Undo::Never, rule)
@@ -99,11 +112,21 @@ mod tests {
             ("update t set a=1", 80, 100),
             ("GRANT ALL ON shop TO PUBLIC", 80, 100),
             ("SELECT * FROM t", 0, 0),
+            ("DELETE FROM users WHERE id = 3 OR 1=1 -- x", 80, 100),
+            ("UPDATE shop.t AS x SET a = 1", 80, 100),
+            ("TRUNCATE users", 80, 100),
         ] {
             let harm = weigh(statement).map(|weight| weight.0).unwrap();
             assert!((low..=high).contains(&harm), "{statement}: {harm}");
         }
-        for prose in ["please update the page", "drop me a line", "select a colour", ""] {
+        for prose in [
+            "please update the page",
+            "drop me a line",
+            "select a colour",
+            "i will update you once the date is set",
+            "please truncate the last line of my letter",
+            "",
+        ] {
             assert_eq!(weigh(prose), None, "{prose}");
         }
     }

@@ -21,6 +21,27 @@ impl Date {
         if day >= 1 && day <= days_in(year, month) { Some(Self { year, month, day }) } else { None }
     }
 
+    /// The day in UTC of a moment in milliseconds since 1970; `None` beyond the year 65535.
+    #[must_use]
+    pub fn of_ms(ms: u64) -> Option<Self> {
+        let mut days = ms / 86_400_000;
+        let mut year = 1970;
+        loop {
+            let length = if days_in(year, 2) == 29 { 366 } else { 365 };
+            if days < length {
+                break;
+            }
+            days -= length;
+            year = year.checked_add(1)?;
+        }
+        let mut month = 1;
+        while days >= u64::from(days_in(year, month)) {
+            days -= u64::from(days_in(year, month));
+            month += 1;
+        }
+        Self::new(year, month, u8::try_from(days + 1).ok()?)
+    }
+
     /// The same day of the next year; the 29th of February becomes the 1st of March.
     pub(super) const fn a_year_later(self) -> Self {
         let year = self.year.saturating_add(1);
@@ -103,6 +124,21 @@ mod tests {
         ] {
             assert!(bad.parse::<Date>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_moment_falls_on_a_day() {
+        for (ms, expected) in [
+            (0, "1970-01-01"),
+            (86_399_999, "1970-01-01"),
+            (951_782_400_000, "2000-02-29"),
+            (1_709_164_800_000, "2024-02-29"),
+            (1_735_689_599_999, "2024-12-31"),
+            (1_794_900_000_000, "2026-11-17"),
+        ] {
+            assert_eq!(Date::of_ms(ms).unwrap().to_string(), expected, "{ms}");
+        }
+        assert_eq!(Date::of_ms(u64::MAX), None);
     }
 
     #[test]

@@ -12,7 +12,9 @@ use crate::telemetry;
 use crate::upstream::Upstream;
 use anyhow::anyhow;
 use conclave_engine::{Clock, Entropy};
+use conclave_voice::{Date, Freshness, Resources, Stale};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,6 +54,7 @@ fn unusable(config: &Config) -> Vec<String> {
         assemble::root_key(config).map(drop),
         assemble::instinct(config).map(drop),
         assemble::workshop(config).map(drop),
+        assemble::resources(config).map(drop),
         Anchors::new(config, Arc::new(SystemClock)).map(drop),
         telemetry::check(&config.telemetry, look),
     ];
@@ -59,10 +62,51 @@ fn unusable(config: &Config) -> Vec<String> {
     problems
 }
 
+/// Which crisis lines nobody has compared with their source within twelve months. The lines of one's
+/// own are named; the built-in ones are too many, and they are marked where they are shown.
+fn unchecked(config: &Config, now_ms: u64) -> Vec<String> {
+    let Some(today) = Date::of_ms(now_ms) else {
+        return Vec::new();
+    };
+    let (Ok(all), Ok(builtin)) = (assemble::resources(config), Resources::builtin()) else {
+        return Vec::new();
+    };
+    let is_builtin =
+        |stale: &Stale| all.lines(&stale.country).iter().eq(builtin.lines(&stale.country));
+    let (shipped, own): (Vec<_>, Vec<_>) = all.stale(today).into_iter().partition(is_builtin);
+    let mut doubts: Vec<_> = own.iter().map(told).collect();
+    if !shipped.is_empty() {
+        let countries: BTreeSet<_> = shipped.iter().map(|stale| stale.country.as_str()).collect();
+        doubts.push(format!(
+            "resources: {} crisis lines of {} countries were not checked in the last twelve months \
+             and are shown with a mark; check those of your countries and give them in \
+             resources.file",
+            shipped.len(),
+            countries.len()
+        ));
+    }
+    doubts
+}
+
+fn told(stale: &Stale) -> String {
+    let Stale { country, name, freshness } = stale;
+    match freshness {
+        Freshness::Unchecked => format!(
+            "resources.file: nobody has checked `{name}` ({country}): compare it with its source \
+             and say when, as checked = \"YYYY-MM-DD\""
+        ),
+        Freshness::Old(date) => format!(
+            "resources.file: `{name}` ({country}) was last checked on {date}, more than twelve \
+             months ago"
+        ),
+    }
+}
+
 fn check(file: &Path, as_json: bool) -> anyhow::Result<Answer> {
     let (problems, warnings) = match load(Some(file)) {
         Ok(config) => {
-            let doubts: Vec<_> = findings(&config).iter().map(Finding::to_string).collect();
+            let mut doubts: Vec<_> = findings(&config).iter().map(Finding::to_string).collect();
+            doubts.extend(unchecked(&config, SystemClock.now_ms()));
             (unusable(&config), doubts)
         }
         Err(ConfigError::Wrong(problems)) => (problems, Vec::new()),
@@ -102,6 +146,7 @@ mod tests {
             (format!("{verifier}{key}"), Some("the key of `v`")),
             ("[directives]\nfile = \"nowhere.toml\"\n".to_owned(), Some("nowhere")),
             ("[recipes]\ndir = \"nowhere\"\n".to_owned(), Some("recipes.dir nowhere")),
+            ("[resources]\nfile = \"nowhere\"\n".to_owned(), Some("resources.file nowhere")),
             (
                 "[storage]\ndatabase = \"env:CONCLAVE_NO_SUCH_VARIABLE\"\n".to_owned(),
                 Some("storage.database"),
@@ -118,5 +163,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn crisis_lines_that_nobody_checked_within_a_year_are_named() {
+        const NOW_MS: u64 = 1_794_900_000_000; // 2026-11-17
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("lines.toml");
+        let own = |checked: &str| {
+            std::fs::write(
+                &file,
+                format!(
+                    "[[country]]\ncode = \"NZ\"\nname = \"New Zealand\"\nname_ja = \"NZ\"\n\
+                     emergency = \"111\"\n[[country.line]]\nname = \"House line\"\n\
+                     call = \"1737\"\nsource = \"asked them\"\n{checked}\n"
+                ),
+            )
+            .unwrap();
+            let resources = crate::config::ResourceSection { file: Some(file.clone()) };
+            unchecked(&Config { resources, ..Config::default() }, NOW_MS)
+        };
+        let [none, old, fresh] =
+            ["", "checked = \"2025-11-01\"", "checked = \"2026-02-01\""].map(own);
+        assert!(none[0].contains("nobody has checked `House line` (NZ)"), "{none:?}");
+        assert!(old[0].contains("last checked on 2025-11-01"), "{old:?}");
+        assert!(!fresh.iter().any(|doubt| doubt.contains("House line")), "{fresh:?}");
+        let usual = unchecked(&Config::default(), NOW_MS);
+        assert_eq!(usual.len(), 1, "the built-in ones are told in one sentence: {usual:?}");
     }
 }

@@ -2,11 +2,11 @@
 
 use super::Answer;
 use crate::assemble;
-use crate::cli::DirectivesCommand;
-use crate::config::{Config, Directives};
+use crate::cli::{DirectivesCommand, DirectivesSetArgs};
+use crate::config::{Config, Directives, load};
 use crate::output;
 use anyhow::{Context, anyhow};
-use conclave_instinct::{Instinct, sign};
+use conclave_instinct::{Instinct, read_seed, sign};
 use serde_json::json;
 use std::path::Path;
 
@@ -16,14 +16,25 @@ use std::path::Path;
 /// When a file cannot be read or a set cannot be signed.
 pub fn run(command: &DirectivesCommand, as_json: bool) -> anyhow::Result<Answer> {
     match command {
-        DirectivesCommand::List(args) => list(&args.language, as_json),
-        DirectivesCommand::Verify { file } => verify(file.as_deref(), as_json),
+        DirectivesCommand::List(args) => list(&args.set, &args.language, as_json),
+        DirectivesCommand::Verify(set) => verify(set, as_json),
         DirectivesCommand::Sign(args) => write_signature(&args.file, &args.seed, as_json),
     }
 }
 
-fn list(language: &str, as_json: bool) -> anyhow::Result<Answer> {
-    let instinct = Instinct::builtin()?;
+/// The configuration under which the set that is meant is in force.
+fn meant(set: &DirectivesSetArgs) -> anyhow::Result<Config> {
+    let Some(file) = &set.file else {
+        return Ok(load(set.config.as_deref())?);
+    };
+    if !file.is_file() {
+        return Err(anyhow!("{} is not there", file.display()));
+    }
+    Ok(Config { directives: Directives { file: Some(file.clone()) }, ..Config::default() })
+}
+
+fn list(set: &DirectivesSetArgs, language: &str, as_json: bool) -> anyhow::Result<Answer> {
+    let instinct = assemble::instinct(&meant(set)?)?;
     if as_json {
         output::json(&instinct.iter().collect::<Vec<_>>());
         return Ok(Answer::Yes);
@@ -34,14 +45,8 @@ fn list(language: &str, as_json: bool) -> anyhow::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-fn verify(file: Option<&Path>, as_json: bool) -> anyhow::Result<Answer> {
-    if let Some(file) = file
-        && !file.is_file()
-    {
-        return Err(anyhow!("{} is not there", file.display()));
-    }
-    let directives = Directives { file: file.map(Into::into) };
-    let checked = assemble::instinct(&Config { directives, ..Config::default() });
+fn verify(set: &DirectivesSetArgs, as_json: bool) -> anyhow::Result<Answer> {
+    let checked = assemble::instinct(&meant(set)?);
     let (good, said, digest) = match &checked {
         Ok(instinct) => (true, "whole and signed by the pinned key".to_owned(), {
             Some(hex::encode(instinct.digest()))
@@ -59,11 +64,9 @@ fn verify(file: Option<&Path>, as_json: bool) -> anyhow::Result<Answer> {
 fn write_signature(file: &Path, seed: &Path, as_json: bool) -> anyhow::Result<Answer> {
     let set = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
     Instinct::check(&set).with_context(|| format!("the set in {}", file.display()))?;
-    let text =
-        std::fs::read_to_string(seed).with_context(|| format!("reading {}", seed.display()))?;
-    let mut bytes = [0; 32];
-    hex::decode_to_slice(text.trim(), &mut bytes)
-        .map_err(|_| anyhow!("{} must hold 64 hexadecimal digits", seed.display()))?;
+    let bytes = std::fs::read(seed).with_context(|| format!("reading {}", seed.display()))?;
+    let bytes = read_seed(&bytes)
+        .ok_or_else(|| anyhow!("{} must hold 32 bytes or 64 hexadecimal digits", seed.display()))?;
     let signed = sign(&set, &bytes);
     let beside = file.with_extension("sig");
     std::fs::write(&beside, format!("{}\n", signed.signature_hex))

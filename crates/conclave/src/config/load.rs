@@ -118,6 +118,7 @@ mod tests {
             "storage",
             "tenants",
             "directives",
+            "resources",
             "deliberation",
             "detection",
             "policy",

@@ -23,7 +23,7 @@ pub use rates::RateLimits;
 pub use recipes::RecipeSection;
 pub use secret::SecretRef;
 pub use telemetry::Telemetry;
-pub use upstream::{OfferedModel, Provider, ProviderKind};
+pub use upstream::{OfferedModel, Provider, ProviderKind, Temperature};
 pub use verifiers::{GuardTemplate, OnFailure, SeatChange, VerifierKind};
 
 use schemars::JsonSchema;
@@ -46,6 +46,9 @@ pub struct Config {
     pub tenants: BTreeMap<String, Tenant>,
     /// Which directives are in force.
     pub directives: Directives,
+    /// Where people in crisis find people.
+    #[serde(skip_serializing_if = "ResourceSection::is_default")]
+    pub resources: ResourceSection,
     /// How replies are deliberated.
     pub deliberation: Deliberation,
     /// How texts are read.
@@ -262,6 +265,21 @@ pub struct Directives {
     /// An organisation's own set, with its signature beside it under the extension `.sig`; it must be
     /// signed by the key this program was built with. Without one, the set compiled in is in force.
     pub file: Option<PathBuf>,
+}
+
+/// Where people in crisis find people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ResourceSection {
+    /// Crisis lines of one's own, in the form of `data/resources`: each country it names takes the
+    /// place of the built-in one, every other stays.
+    pub file: Option<PathBuf>,
+}
+
+impl ResourceSection {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How texts are read.

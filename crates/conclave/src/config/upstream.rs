@@ -49,6 +49,29 @@ pub struct Provider {
     #[serde(default = "breaker_pause_ms", skip_serializing_if = "is_usual_pause")]
     #[schemars(range(min = 100, max = 3_600_000))]
     pub breaker_pause_ms: u64,
+    /// When the temperature that suits the conversation is sent, where the client sets none.
+    #[serde(default, skip_serializing_if = "Temperature::is_usual")]
+    pub temperature: Temperature,
+}
+
+/// When a temperature is suggested to a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Temperature {
+    /// At every attempt, except to models that are known to refuse one.
+    #[default]
+    Always,
+    /// Only when an attempt was withheld before.
+    Retries,
+    /// Never.
+    Never,
+}
+
+impl Temperature {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde calls")]
+    fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 const fn reply_bytes_max() -> usize {
