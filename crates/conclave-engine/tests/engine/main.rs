@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect")]
 
 mod fakes;
+mod held_runs;
 mod holding;
 mod keepers;
 mod money;
