@@ -21,7 +21,7 @@ const COUNTED_MAX: u32 = 200;
 /// So many of the latest decisions are looked through where runs are not listed.
 const SEARCHED_MAX: u32 = 500;
 
-pub(crate) fn unreachable(error: &dyn std::fmt::Display) -> ExecuteError {
+fn unreachable(error: &dyn std::fmt::Display) -> ExecuteError {
     ExecuteError::Unavailable(error.to_string())
 }
 

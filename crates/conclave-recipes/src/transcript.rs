@@ -139,7 +139,7 @@ mod tests {
         let same = json!([{"index": 1, "text": "a"}, {"index": 1, "text": "b"}]);
         let same = json!({"transcripts": [{"id": "a", "segments": same}]});
         assert!(Transcript::given(&same).unwrap_err().contains("index twice"));
-        for speaker in ["a\n[9] b", &"a".repeat(257)] {
+        for speaker in ["a\n[9] b", "a".repeat(257).as_str()] {
             let segments = json!([{"index": 1, "speaker": speaker, "text": "a"}]);
             let forged = json!({"transcripts": [{"id": "a", "segments": segments}]});
             assert!(Transcript::given(&forged).unwrap_err().contains("speaker"), "{speaker}");

@@ -9,13 +9,14 @@ use crate::recipes::{
     transcripts, with_recipe,
 };
 use crate::turns::{House, jury};
-use conclave_core::{KeyId, Sensitivity, TenantId, Vote};
+use conclave_core::{KeyId, Opinion, Seat, Sensitivity, TenantId, Vote};
 use conclave_engine::{
-    Caller, Ending, Executed, FetchedRun, GovernError, Governance, KeyRole, ModelDirectory,
-    OfferedModel, Panel, RecipeSettings, Refusal, Released, Run, Workshop,
+    Caller, Case, Elsewhere, Ending, Executed, FetchedRun, GovernError, KeyRole, ModelDirectory,
+    OfferedModel, Panel, RecipeSettings, Refusal, Released, Run, Verifier, VerifierError, Workshop,
 };
 use conclave_govern::{ConsentState, CulturalFinding, Issue, ReviewKind, Ruling, Said};
 use conclave_recipes::RunRequest;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -372,4 +373,61 @@ async fn a_guard_of_our_own_that_panics_holds_as_well() {
     let sentinel = asking("governance-sentinel", json!({"request": {"a": "b"}, "phase": "pre"}));
     let done = house.engine.execute(run(sentinel)).await.unwrap();
     assert!(matches!(done.ending, Ending::Held { .. }), "never allowed by absence");
+}
+
+/// A verifier that asks a model in another place.
+struct Far(Arc<dyn Verifier>);
+
+impl Verifier for Far {
+    fn seat(&self) -> &Seat {
+        self.0.seat()
+    }
+
+    fn timeout(&self) -> Duration {
+        self.0.timeout()
+    }
+
+    fn judge(&self, case: Arc<Case>) -> BoxFuture<'_, Result<Option<Opinion>, VerifierError>> {
+        self.0.judge(case)
+    }
+
+    fn elsewhere(&self) -> Option<Elsewhere> {
+        Some(Elsewhere { provider: "far".into(), model: "far-judge".into() })
+    }
+}
+
+#[tokio::test]
+async fn verifiers_elsewhere_are_held_to_sensitivity_and_place_as_models_are() {
+    let thread = json!({"ticket_thread": [{"author": "ana", "text": "My parcel is late."}]});
+    let spoken = format!(
+        "{}\n[[prose]]\nat = \"\"\nmember = \"title\"\naddress = \"to\"\n",
+        own("redact", "block")
+    );
+    for (sensitive, place, blocked, held) in [
+        (vec!["large", "small"], "NZ", true, false),
+        (vec!["large", "small", "far-judge"], "NZ", false, false),
+        (vec![], "CN", false, true),
+    ] {
+        let settings = RecipeSettings {
+            large: Some("large".into()),
+            small: Some("small".into()),
+            sensitive_models: sensitive.iter().map(|one| (*one).to_owned()).collect(),
+            provider_regions: [("test", "NZ"), ("far", place)]
+                .map(|(name, place)| (name.to_owned(), place.to_owned()))
+                .into(),
+            ..RecipeSettings::default()
+        };
+        let mut house = title_house("redact", "block", r#"{"title": "A walk"}"#, None);
+        let files = [("own.toml".to_owned(), spoken.clone())];
+        house.engine.workshop = Arc::new(Workshop::new(&files, settings).unwrap());
+        house.engine.panel =
+            Panel::new(jury().into_iter().map(|one| Arc::new(Far(one)) as _).collect());
+        let mut high = asking("de-escalator", thread.clone());
+        high.context.sensitivity_level = Sensitivity::High;
+        let done = house.engine.execute(run(high)).await.unwrap();
+        let refused = matches!(done.ending, Ending::Refused { code: "model_not_permitted", .. });
+        assert_eq!(refused, blocked, "{sensitive:?}: {:?}", done.ending);
+        let done = house.engine.execute(titles("NZ")).await.unwrap();
+        assert_eq!(done.ending != Ending::Done, held, "{place}: {:?}", done.ending);
+    }
 }

@@ -86,7 +86,7 @@ impl Verifier for HttpVerifier {
     seated!();
 
     fn elsewhere(&self) -> Option<Elsewhere> {
-        let name: Arc<str> = self.place.seat.verifier.as_ref().into();
+        let name: Arc<str> = Arc::from(&*self.place.seat.verifier);
         Some(Elsewhere { provider: name.clone(), model: name })
     }
 
