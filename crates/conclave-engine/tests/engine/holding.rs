@@ -237,7 +237,7 @@ impl Governance for Fading {
         tenant: &'a conclave_core::TenantId,
         ask: ConsentAsk,
     ) -> BoxFuture<'a, Result<ConsentState, GovernError>> {
-        self.people.consent(tenant, ask)
+        Governance::consent(&*self.people, tenant, ask)
     }
 
     fn look<'a>(
