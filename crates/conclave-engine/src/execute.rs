@@ -3,19 +3,25 @@
 //! **Invariant:** no result leaves before its decision is durable.
 //! **Invariant:** what is held stays in the sealed words of its decision until people have decided.
 
+use crate::agreed::digest;
 use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::guards::harm_of;
 use crate::ports::AppendError;
 use crate::run_model::NoResult;
 use crate::running::{Run, Running, texts};
-use conclave_core::{AuditId, GenerationFailure, MicroUsd, Outcome, SessionId, Usage, UserId};
+use conclave_core::{
+    AuditId, GenerationFailure, MicroUsd, Mode, Outcome, SessionId, Usage, UserId,
+};
+use conclave_detect::Reading;
 use conclave_pii::Tokens;
 use conclave_recipes::{
-    Address, CitationReport, Intake, Measured, Offer, Passage, Phase, Recipe, Seen, Transcript,
-    Work, Wrong, check_citations, evaluate, intake, sentinel, steward,
+    Address, CitationReport, Guard, Intake, Measured, Offer, Passage, Phase, Recipe, Seen, Taken,
+    Transcript, Work, Wrong, check_citations, evaluate, intake, sentinel, steward,
 };
+use futures_util::FutureExt;
 use serde_json::{Value, json};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -117,10 +123,11 @@ impl Engine {
     async fn begin(&self, recipe: Arc<Recipe>, asked: Run) -> Result<Running, ExecuteError> {
         let started = Instant::now();
         let id = self.new_audit_id(self.clock.now_ms());
-        let transcripts = self.transcripts_of(&asked, &recipe).await?;
-        let approved = match asked.approved_run {
-            Some(earlier) => self.was_approved(&asked, earlier).await?,
-            None => false,
+        let (transcripts, context) = self.transcripts_of(&asked, &recipe).await?;
+        let material = digest(&transcripts);
+        let agreed = match asked.approved_run {
+            Some(earlier) => Some(self.agreed(&asked, earlier, &material).await?),
+            None => None,
         };
         let wrong = |path: &str, error: &dyn std::fmt::Display| {
             ExecuteError::Invalid(Wrong::at(path, error.to_string()))
@@ -143,11 +150,15 @@ impl Engine {
             input: without_transcripts(&asked.request.input),
             recipe,
             request: asked.request,
+            told: context.clone(),
+            context,
+            material,
             transcripts,
             tokens: Tokens::new(),
             outcomes: Vec::new(),
             consent_verified: false,
-            approved,
+            consented: Vec::new(),
+            agreed,
             model,
             downgraded: false,
             reserved: None,
@@ -160,7 +171,7 @@ impl Engine {
             report: CitationReport::default(),
             evaluation: None,
             panel: None,
-            community: None,
+            communities: Vec::new(),
             sacred: false,
             started,
         })
@@ -170,7 +181,7 @@ impl Engine {
         let made = match run.recipe.work {
             Work::Model => self.ask_models(&mut run).await,
             Work::ConsentIntake => Ok(self.take_in(&mut run)),
-            Work::GovernanceSentinel => Ok(self.stand_guard(&run).await),
+            Work::GovernanceSentinel => Ok(self.stand_guard(&mut run).await),
             Work::CostSteward => Ok(self.keep_house(&run)),
         };
         let made = made.and_then(|result| {
@@ -185,8 +196,17 @@ impl Engine {
             }
         }
         self.measure(&mut run).await;
-        self.vote(&mut run).await;
-        match self.guard_after(&mut run).await {
+        let mut passage = self.guard_after(&mut run).await;
+        // Verifiers may be elsewhere: they see a result once nothing speaks against showing it.
+        if passage == Passage::Open {
+            let voted = AssertUnwindSafe(self.vote(&mut run)).catch_unwind().await;
+            if voted.is_err() {
+                let at = (Guard::Toxicity, Phase::Post);
+                run.found(at, Taken::Failed, "guard_failed", "the panel panicked");
+                passage = Passage::Held;
+            }
+        }
+        match passage {
             Passage::Closed => {
                 run.output = None;
                 let ending = refused(&run);
@@ -202,10 +222,14 @@ impl Engine {
     }
 
     /// Waits for a person, where there is one who can be asked.
-    async fn hold(&self, run: Running) -> Result<Executed, ExecuteError> {
+    async fn hold(&self, mut run: Running) -> Result<Executed, ExecuteError> {
         let ending = match self.governed.governance {
-            Some(_) => Ending::Held { review: String::new() },
             None => Ending::Unguarded,
+            Some(_) if self.is_decidable(&run).await => Ending::Held { review: String::new() },
+            Some(_) => {
+                run.output = None;
+                Ending::Refused { code: "no_elders", message: NO_ELDERS.to_owned() }
+            }
         };
         self.conclude_run(run, ending).await
     }
@@ -223,7 +247,7 @@ impl Engine {
     }
 
     fn take_in(&self, run: &mut Running) -> Value {
-        let context = &run.request.context;
+        let context = &run.context;
         let given = run.input["source_metadata"]["source_id"].as_str().map(str::to_owned);
         let by = run.input["source_metadata"]["ingested_by"].as_str().map(str::to_owned);
         let with = Intake {
@@ -241,7 +265,7 @@ impl Engine {
         intake(&run.input, &with, &mut run.tokens)
     }
 
-    async fn stand_guard(&self, run: &Running) -> Value {
+    async fn stand_guard(&self, run: &mut Running) -> Value {
         let request = texts(&run.input["request"]).join("\n");
         let response = texts(&run.input["response"]).join("\n");
         let count = |text: &str| {
@@ -249,13 +273,20 @@ impl Engine {
             found.filter(conclave_pii::is_identifying).count()
         };
         let (pii_request, pii_response) = (count(&request), count(&response));
-        let asked = self.read_words(request, Phase::Pre).await;
-        let said = self.read_words(response, Phase::Post).await;
+        let mut read = Vec::new();
+        for (text, phase) in [(request, Phase::Pre), (response, Phase::Post)] {
+            read.push(self.read_words(text, phase).await.unwrap_or_else(|why| {
+                // What nobody could read is not allowed: the run waits for a person.
+                run.found((Guard::Toxicity, phase), Taken::Failed, "guard_failed", why);
+                Reading::empty(Mode::Normal)
+            }));
+        }
+        let (asked, said) = (&read[0], &read[1]);
         let seen = Seen {
             pii_request,
             pii_response,
             harm_request: asked.harm.hundredths(),
-            harm_response: harm_of(&said),
+            harm_response: harm_of(said),
             injection: asked.injection.hundredths(),
             crisis: asked.crisis.hundredths(),
         };
@@ -271,7 +302,7 @@ impl Engine {
                 Some(Offer { model, input_price, output_price })
             })
             .collect();
-        let limits = run.recipe.thresholds(run.request.context.sensitivity_level);
+        let limits = run.recipe.thresholds(run.context.sensitivity_level);
         let lately = self.workshop.lately(&run.recipe.name).map(|(p95, _)| p95);
         steward(&run.input, &offers, lately, limits.p95_ms)
     }
@@ -296,7 +327,7 @@ impl Engine {
             p95_ms: lately.map(|(p95, _)| p95),
             errors: lately.map(|(_, errors)| errors),
         };
-        let limits = run.recipe.thresholds(run.request.context.sensitivity_level);
+        let limits = run.recipe.thresholds(run.context.sensitivity_level);
         run.evaluation = Some(evaluate(measured, limits));
         run.crisis = self.hears_crisis(run).await;
         run.output = Some(output);
@@ -312,7 +343,11 @@ impl Engine {
             }
             let text = spoken.join("\n");
             let manner = match place.address {
-                Address::To => self.read_words(text.clone(), Phase::Post).await.as_reply,
+                // A failure is noticed by the guard that reads the whole result.
+                Address::To => {
+                    let read = self.read_words(text.clone(), Phase::Post).await;
+                    read.ok().and_then(|reading| reading.as_reply)
+                }
                 Address::About => None,
             };
             let manner = manner.as_ref().map(|reply| &reply.manner);
@@ -328,9 +363,14 @@ impl Engine {
         if thread.is_null() {
             return false;
         }
-        self.read_words(texts(thread).join("\n"), Phase::Pre).await.is_crisis()
+        let read = self.read_words(texts(thread).join("\n"), Phase::Pre).await;
+        read.is_ok_and(|reading| reading.is_crisis())
     }
 }
+
+/// Told where what waits belongs to a community that nobody here speaks for.
+const NO_ELDERS: &str =
+    "This belongs to a community, and nobody is here who could decide for it; nothing is returned.";
 
 /// Marked passages must have been noticed by whoever guards culture.
 fn sacred_detection(run: &Running) -> Option<u32> {

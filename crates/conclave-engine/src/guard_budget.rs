@@ -75,7 +75,7 @@ impl Engine {
     /// The recipe's other model, if it is permitted and costs less.
     fn cheaper_for_run(&self, run: &Running, most: MicroUsd) -> Option<(String, MicroUsd)> {
         let model = self.workshop.model(run.recipe.models.fallback?).to_owned();
-        let sensitivity = run.request.context.sensitivity_level;
+        let sensitivity = run.context.sensitivity_level;
         self.models.find(&model)?;
         let less = self.most(run, &model);
         (self.workshop.permits(&model, sensitivity) && less < most).then_some((model, less))

@@ -5,16 +5,21 @@
 
 use crate::engine::Engine;
 use crate::governance::GovernError;
+use crate::long_text;
 use crate::off_thread;
+use crate::ports::Elsewhere;
 use crate::running::{Running, change_texts, redacted, texts};
-use conclave_core::{Mode, Sensitivity};
+use conclave_core::Mode;
 use conclave_detect::Reading;
-use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, Issue};
-use conclave_recipes::{Guard, GuardAction, Passage, Phase, Ruling, Taken, Work, passage};
+use conclave_govern::{ConsentAsk, ConsentState};
+use conclave_recipes::{
+    Address, Guard, GuardAction, Passage, Phase, Ruling, Taken, Transcript, Work, passage,
+};
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -22,8 +27,6 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// From where on words harm, in hundredths, where a recipe does not say.
 const TOXIC: u8 = 50;
-/// What is read of a text for harm, in bytes from its beginning.
-const READ_BYTES_MAX: usize = 20_000;
 
 /// An answer, or why there is none.
 pub(crate) async fn answer<T>(
@@ -37,16 +40,24 @@ pub(crate) async fn answer<T>(
     }
 }
 
+/// Lets a guard look that asks nobody; one that panics has failed. Each changes the run at its end only.
+fn unbroken(run: &mut Running, at: (Guard, Phase), look: impl FnOnce(&mut Running)) {
+    if catch_unwind(AssertUnwindSafe(|| look(run))).is_err() {
+        run.found(at, Taken::Failed, "guard_failed", "the guard panicked");
+    }
+}
+
 impl Engine {
     /// Everybody who looks before anything is done; the first that closes the way ends it.
     pub(crate) async fn guard_before(&self, run: &mut Running) -> Passage {
         for guard in Guard::ALL {
+            let at = (*guard, Phase::Pre);
             match guard {
-                Guard::Cost => self.guard_cost(run),
+                Guard::Cost => unbroken(run, at, |run| self.guard_cost(run)),
                 Guard::Cultural => self.guard_culture(run, Phase::Pre).await,
                 Guard::Consent => self.guard_consent(run).await,
-                Guard::Pii => self.replace_identifying(run),
-                Guard::Jurisdiction => self.guard_jurisdiction(run),
+                Guard::Pii => unbroken(run, at, |run| self.replace_identifying(run)),
+                Guard::Jurisdiction => unbroken(run, at, |run| self.guard_jurisdiction(run)),
                 Guard::Toxicity => self.guard_words(run, Phase::Pre).await,
                 // Money is set aside last, when nothing else speaks against the run.
                 Guard::Budget => {}
@@ -64,7 +75,7 @@ impl Engine {
     /// Everybody who looks at a result.
     pub(crate) async fn guard_after(&self, run: &mut Running) -> Passage {
         self.guard_culture(run, Phase::Post).await;
-        self.guard_output(run);
+        unbroken(run, (Guard::Pii, Phase::Post), |run| self.guard_output(run));
         self.guard_words(run, Phase::Post).await;
         passage(&run.outcomes)
     }
@@ -74,7 +85,7 @@ impl Engine {
         if run.recipe.work != Work::Model {
             return run.passed(Guard::Cost, Phase::Pre);
         }
-        let sensitivity = run.request.context.sensitivity_level;
+        let sensitivity = run.context.sensitivity_level;
         let limit = u64::from(run.recipe.limits.input_tokens_max);
         let read = input_tokens(run);
         if self.models.find(&run.model).is_none() {
@@ -90,54 +101,15 @@ impl Engine {
         } else if !self.workshop.permits(&run.model, sensitivity) {
             let why = "The recipe's model may not see material of this sensitivity.";
             run.found(at, Taken::Blocked, "model_not_permitted", why);
+        } else if let Some(judge) = self.unfit_judge(run) {
+            let why =
+                format!("The verifier's model `{judge}` may not see material of this sensitivity.");
+            run.found(at, Taken::Blocked, "model_not_permitted", why);
         } else if read > limit {
             let why = format!("The input has about {read} tokens, at most {limit} are possible.");
             run.found(at, Taken::Blocked, "too_long", why);
         } else {
             run.passed(Guard::Cost, Phase::Pre);
-        }
-    }
-
-    async fn guard_culture(&self, run: &mut Running, phase: Phase) {
-        let Some(rule) = run.recipe.guard(Guard::Cultural).cloned() else { return };
-        let at = (Guard::Cultural, phase);
-        let context = &run.request.context;
-        let marked = run.transcripts.iter().flat_map(|one| &one.segments).any(|one| one.sacred);
-        let sensitivity = if marked { Sensitivity::Sacred } else { context.sensitivity_level };
-        let finding = match &self.governed.governance {
-            Some(governance) => {
-                let ask = CulturalAsk {
-                    texts: looked_at(run, phase),
-                    sensitivity,
-                    affiliations: context.cultural_affiliations.clone(),
-                    labels: context.labels.clone(),
-                    audience: context.audience.clone(),
-                    now_ms: self.clock.now_ms(),
-                };
-                // `async`, so that a panic while the future is being made is caught as well.
-                answer(async { governance.look(&run.tenant, ask).await }).await
-            }
-            None => Ok(unasked(!context.cultural_affiliations.is_empty())),
-        };
-        // Whatever was found: what is sacred is decided by people.
-        let finding = finding.map(|finding| at_least_held(finding, sensitivity, run));
-        match finding {
-            Err(why) => run.found(at, Taken::Failed, "guard_failed", why),
-            Ok(CulturalFinding::Clear) => run.passed(Guard::Cultural, phase),
-            Ok(CulturalFinding::Flag { community, issues }) => {
-                let grave = sensitivity == Sensitivity::High;
-                let held = grave && rule.action == GuardAction::ElderReview && !run.approved;
-                let taken = if held { Taken::Held } else { Taken::Flagged };
-                run.community = run.community.take().or(community);
-                run.found(at, taken, "cultural", sentences(&issues));
-            }
-            Ok(CulturalFinding::Hold { community, issues, sacred }) => {
-                let taken = if run.approved { Taken::Flagged } else { Taken::Held };
-                let code = if sacred { "sacred" } else { "cultural" };
-                run.sacred |= sacred;
-                run.community = run.community.take().or(community);
-                run.found(at, taken, code, sentences(&issues));
-            }
         }
     }
 
@@ -148,7 +120,7 @@ impl Engine {
             return;
         }
         let at = (Guard::Consent, Phase::Pre);
-        if run.request.context.consent_scope.is_empty() {
+        if run.context.consent_scope.is_empty() {
             return run.found(
                 at,
                 Taken::Blocked,
@@ -179,7 +151,8 @@ impl Engine {
         };
         let mut verified = true;
         for subject in subjects {
-            let context = &run.request.context;
+            let name = subject.clone();
+            let context = &run.context;
             let ask = ConsentAsk {
                 subject,
                 scopes: context.consent_scope.clone(),
@@ -188,7 +161,9 @@ impl Engine {
                 now_ms: self.clock.now_ms(),
             };
             let state = answer(async { governance.consent(&run.tenant, ask).await }).await;
-            verified &= state.as_ref().is_ok_and(ConsentState::is_granted);
+            let granted = state.as_ref().is_ok_and(ConsentState::is_granted);
+            verified &= granted;
+            run.consented.extend(granted.then_some(name));
             if let Some((taken, code, why)) = objection(state, run) {
                 return run.found(at, taken, code, why);
             }
@@ -207,10 +182,13 @@ impl Engine {
         let finder = &self.workshop.finder;
         let (mut tokens, mut input) = (run.tokens.clone(), run.input.clone());
         change_texts(&mut input, &mut |text| redacted(finder, text, &mut tokens));
-        let mut transcripts = run.transcripts.clone();
-        for segment in transcripts.iter_mut().flat_map(|one| &mut one.segments) {
-            if let Some(other) = redacted(finder, &segment.text, &mut tokens) {
-                segment.text = other;
+        let (mut transcripts, mut told) = (run.transcripts.clone(), run.told.clone());
+        let segments = transcripts.iter_mut().flat_map(|one| &mut one.segments);
+        let spoken = segments.flat_map(|one| [&mut one.speaker, &mut one.text]);
+        let stated = told.cultural_affiliations.iter_mut().chain(&mut told.consent_scope);
+        for text in spoken.chain(stated).chain([&mut told.purpose]) {
+            if let Some(other) = redacted(finder, text, &mut tokens) {
+                *text = other;
             }
         }
         if tokens.is_empty() {
@@ -224,6 +202,7 @@ impl Engine {
         run.tokens = tokens;
         run.input = input;
         run.transcripts = transcripts;
+        run.told = told;
         run.found(at, Taken::Redacted, "pii", why);
     }
 
@@ -264,19 +243,33 @@ impl Engine {
             Work::Model => std::iter::once(run.model.as_str()).chain(fallback).collect(),
             _ => Vec::new(),
         };
-        let country = run.request.context.country.as_deref();
+        let country = run.context.country.as_deref();
         let at = (Guard::Jurisdiction, Phase::Pre);
-        match self.may_go(country, &regions, &models) {
+        match self.may_go(country, &regions, &models, &self.judges_of(run)) {
             Ruling::Allowed => run.passed(Guard::Jurisdiction, Phase::Pre),
             Ruling::Forbidden => {
                 let why = "A rule forbids that these words go there.";
                 run.found(at, Taken::Blocked, "jurisdiction", why);
             }
             Ruling::Unknown(what) => {
-                let taken = if run.approved { Taken::Flagged } else { Taken::Held };
+                let agreed = run.is_agreed(Phase::Pre, "jurisdiction_unknown", &[]);
+                let taken = if agreed { Taken::Flagged } else { Taken::Held };
                 run.found(at, taken, "jurisdiction_unknown", format!("Not known: {what}."));
             }
         }
+    }
+
+    /// Everybody elsewhere who would be shown the result.
+    fn judges_of(&self, run: &Running) -> Vec<Elsewhere> {
+        let speaks = run.recipe.prose.iter().any(|place| place.address == Address::To);
+        if speaks { self.panel.elsewhere() } else { Vec::new() }
+    }
+
+    /// A verifier's model that may not see material of this sensitivity.
+    fn unfit_judge(&self, run: &Running) -> Option<Arc<str>> {
+        let sensitivity = run.context.sensitivity_level;
+        let models = self.judges_of(run).into_iter().map(|judge| judge.model);
+        models.into_iter().find(|model| !self.workshop.permits(model, sensitivity))
     }
 
     /// Before: what the caller asks for in words of their own. After: what would be said.
@@ -291,10 +284,13 @@ impl Engine {
             Phase::Pre => own_words(&run.input),
             Phase::Post => run.output.as_ref().map(texts).unwrap_or_default().join("\n"),
         };
-        let reading = self.read_words(text, phase).await;
+        let at = (Guard::Toxicity, phase);
+        let reading = match self.read_words(text, phase).await {
+            Ok(reading) => reading,
+            Err(why) => return run.found(at, Taken::Failed, "guard_failed", why),
+        };
         let harm = harm_of(&reading);
         let line = rule.as_ref().and_then(|rule| rule.threshold).unwrap_or(TOXIC);
-        let at = (Guard::Toxicity, phase);
         // The floor of the directives holds for every recipe, also where it has no such guard.
         let stops = reading.floor || (rule.is_some() && harm >= line);
         if !stops {
@@ -310,77 +306,50 @@ impl Engine {
         if phase == Phase::Post || run.recipe.work != Work::Model {
             return;
         }
-        let reading = self.read_words(looked_at(run, phase).join("\n"), phase).await;
-        if reading.is_injection() {
-            let why = "The material tries to give orders to the model.";
-            run.found((Guard::Toxicity, phase), Taken::Flagged, "injection", why);
+        let at = (Guard::Toxicity, phase);
+        match self.read_words(looked_at(run, phase).join("\n"), phase).await {
+            Ok(reading) if reading.is_injection() => {
+                let why = "The material tries to give orders to the model.";
+                run.found(at, Taken::Flagged, "injection", why);
+            }
+            Ok(_) => {}
+            Err(why) => run.found(at, Taken::Failed, "guard_failed", why),
         }
     }
 
-    pub(crate) async fn read_words(&self, text: String, phase: Phase) -> Reading {
-        off_thread::reading(&self.detector, move |detector| {
-            let text = &text[..text.floor_char_boundary(READ_BYTES_MAX)];
-            match phase {
-                Phase::Pre => detector.read(text, Mode::Normal),
-                Phase::Post => detector.read_reply("", text, Mode::Normal),
-            }
-        })
-        .await
+    /// What a text is read as, all of it; or why nobody could read it.
+    pub(crate) async fn read_words(&self, text: String, phase: Phase) -> Result<Reading, String> {
+        let reading = off_thread::reading(&self.detector, move |detector| {
+            long_text::read_all(&text, |passage| match phase {
+                Phase::Pre => detector.read(passage, Mode::Normal),
+                Phase::Post => detector.read_reply("", passage, Mode::Normal),
+            })
+        });
+        answer(async { Ok(reading.await) }).await
     }
 }
 
 /// About four bytes make a token.
 pub(crate) fn input_tokens(run: &Running) -> u64 {
-    let texts: usize =
-        run.transcripts.iter().flat_map(|one| &one.segments).map(|s| s.text.len()).sum();
+    let texts: usize = run.transcripts.iter().map(Transcript::text_bytes).sum();
     u64::try_from((texts + run.input.to_string().len()).div_ceil(4)).unwrap_or(u64::MAX)
 }
 
-fn looked_at(run: &Running, phase: Phase) -> Vec<String> {
+pub(crate) fn looked_at(run: &Running, phase: Phase) -> Vec<String> {
     match phase {
         Phase::Post => run.output.as_ref().map(texts).unwrap_or_default(),
         Phase::Pre => {
             let said = run.transcripts.iter().flat_map(|one| &one.segments);
-            texts(&run.input).into_iter().chain(said.map(|one| one.text.clone())).collect()
+            let said = said.flat_map(|one| [one.speaker.clone(), one.text.clone()]);
+            let told = texts(&run.input).into_iter().chain(said).chain([run.told.purpose.clone()]);
+            told.filter(|text| !text.is_empty()).collect()
         }
     }
 }
 
-fn unasked(affiliated: bool) -> CulturalFinding {
-    if !affiliated {
-        return CulturalFinding::Clear;
-    }
-    let detail = "A community is named, and its protocols are not kept here.".to_owned();
-    let issue = Issue { code: "protocols_unknown".to_owned(), detail };
-    CulturalFinding::Flag { community: None, issues: vec![issue] }
-}
-
-/// Sacred material is held whatever the protocols say, and whether or not there are any.
-fn at_least_held(
-    finding: CulturalFinding,
-    sensitivity: Sensitivity,
-    run: &Running,
-) -> CulturalFinding {
-    if sensitivity != Sensitivity::Sacred || matches!(finding, CulturalFinding::Hold { .. }) {
-        return finding;
-    }
-    let (known, mut issues) = match finding {
-        CulturalFinding::Flag { community, issues } => (community, issues),
-        _ => (None, Vec::new()),
-    };
-    let detail = "The material is marked as sacred.".to_owned();
-    issues.push(Issue { code: "sacred".to_owned(), detail });
-    let community = known.or_else(|| run.request.context.cultural_affiliations.first().cloned());
-    CulturalFinding::Hold { community, issues, sacred: true }
-}
-
-fn sentences(issues: &[Issue]) -> String {
-    issues.iter().map(|issue| issue.detail.as_str()).collect::<Vec<_>>().join(" ")
-}
-
 /// Everybody whose words would be used.
 fn subjects(run: &Running) -> BTreeSet<String> {
-    let of_run = run.request.context.subject();
+    let of_run = run.context.subject();
     let mut all: BTreeSet<String> =
         run.transcripts.iter().filter_map(|one| one.storyteller_id.clone()).collect();
     let unnamed = run.transcripts.iter().any(|one| one.storyteller_id.is_none());

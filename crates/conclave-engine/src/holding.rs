@@ -8,20 +8,22 @@ use crate::decision::{Choice, Decision};
 use crate::deliver::own_words;
 use crate::engine::Engine;
 use crate::governance::{Announcement, EventKind, Governance};
+use crate::guards::answer;
+use crate::handing_out::Hindrance;
 use crate::people::PeopleError;
-use crate::permission::Interface;
+use crate::permission::{Interface, Refusal};
 use crate::ports::Archive;
 use crate::preflight::{Examination, Stop, is_crisis};
 use crate::release::joined;
 use crate::stored::StoredDecision;
 use crate::turn::Turn;
-use conclave_core::{Action, AuditId, FinishReason, Outcome, Role, TenantId};
+use conclave_core::{Action, AuditId, FinishReason, Outcome, TenantId};
 use conclave_detect::Course;
 use conclave_govern::{
     CulturalAsk, CulturalFinding, Issue, NewReview, Priority, ReviewKind, ReviewStatus,
-    TenantPolicy,
+    TenantPolicy, community_id,
 };
-use conclave_ledger::tenant_number;
+use conclave_ledger::{Value as Public, tenant_number};
 use conclave_voice::Situation;
 use serde_json::{Value, json};
 
@@ -29,10 +31,42 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hold {
     pub community: Option<String>,
+    /// Further communities, each of which must say yes.
+    pub others: Vec<String>,
     pub issues: Vec<Issue>,
     pub sacred: bool,
     /// Whether anybody could decide it.
     pub decidable: bool,
+}
+
+impl Hold {
+    /// A hold that nobody's protocol asks for.
+    pub(crate) fn of_nobody(issue: Issue, decidable: bool) -> Self {
+        let (community, others) = (None, Vec::new());
+        Self { community, others, issues: vec![issue], sacred: false, decidable }
+    }
+
+    /// Both together, where several replies of one turn are held: every community decides, and it is
+    /// decidable only if both are.
+    fn and(mut self, other: Self) -> Self {
+        for community in other.community.into_iter().chain(other.others) {
+            let id = community_id(&community);
+            let mut known = self.community.iter().chain(&self.others);
+            if known.any(|known| community_id(known) == id) {
+                continue;
+            }
+            match &self.community {
+                None => self.community = Some(community),
+                Some(_) => self.others.push(community),
+            }
+        }
+        let new = other.issues.into_iter().filter(|issue| !self.issues.contains(issue));
+        let new: Vec<_> = new.collect();
+        self.issues.extend(new);
+        self.sacred |= other.sacred;
+        self.decidable &= other.decidable;
+        self
+    }
 }
 
 /// What became of something that was held.
@@ -65,6 +99,13 @@ pub enum Released {
         /// Why, in the words of who decided.
         notes: String,
     },
+    /// It was approved, and may not be handed out any more.
+    Refused {
+        /// The review.
+        review_id: String,
+        /// Why.
+        refusal: Refusal,
+    },
 }
 
 impl Engine {
@@ -84,14 +125,13 @@ impl Engine {
         all.into_iter().flatten().collect()
     }
 
-    /// Looks at what the person and their tools say; sets a stop where it must wait.
+    /// Looks at everything a model would be shown, whoever said it; sets a stop where it must wait.
     pub(crate) async fn guard_input(&self, turn: &Turn, examined: &mut Examination) {
         if examined.stop.is_some() {
             return;
         }
-        let said = turn.conversation.iter();
-        let said = said.filter(|message| matches!(message.role, Role::User | Role::Tool));
-        let texts = said.map(|message| message.content.as_text().into_owned()).collect();
+        let said = turn.conversation.iter().map(|message| message.content.as_text().into_owned());
+        let texts = said.filter(|text| !text.is_empty()).collect();
         let Some(hold) = self.held(turn, texts).await else { return };
         examined.stop = Some(match (is_crisis(examined.input.crisis), hold.decidable) {
             (true, _) => Stop::CrisisWithMeans,
@@ -109,9 +149,9 @@ impl Engine {
         mut choices: Vec<Choice>,
     ) -> Vec<Choice> {
         for choice in choices.iter_mut().filter(|choice| choice.outcome.is_verified()) {
-            let Some(hold) = self.held(turn, vec![choice.delivered.text.clone()]).await else {
-                continue;
-            };
+            let calls = choice.delivered.tool_calls.iter().map(|call| call.arguments.clone());
+            let texts = std::iter::once(choice.delivered.text.clone()).chain(calls).collect();
+            let Some(hold) = self.held(turn, texts).await else { continue };
             let (outcome, situation, finish) =
                 match (is_crisis(examined.input.crisis), hold.decidable) {
                     (true, _) => {
@@ -130,7 +170,13 @@ impl Engine {
             let left = choice.delivered.text.get(..left).unwrap_or_default().to_owned();
             choice.outcome = outcome;
             choice.delivered = own_words(joined(&left, text), finish);
-            examined.hold = Some(hold);
+            // One review holds them all, so everybody whose words are in any of them decides.
+            if outcome == Outcome::Held {
+                examined.hold = Some(match examined.hold.take() {
+                    Some(known) => known.and(hold),
+                    None => hold,
+                });
+            }
         }
         choices
     }
@@ -146,42 +192,38 @@ impl Engine {
             audience: turn.context.audience.clone(),
             now_ms: self.clock.now_ms(),
         };
-        match governance.look(&turn.tenant, ask).await {
+        match answer(async { governance.look(&turn.tenant, ask).await }).await {
             Ok(CulturalFinding::Clear | CulturalFinding::Flag { .. }) => None,
-            Ok(CulturalFinding::Hold { community, issues, sacred }) => {
-                let decidable =
-                    self.decidable(governance, &turn.tenant, community.as_deref(), sacred).await;
-                Some(Hold { community, issues, sacred, decidable })
+            Ok(CulturalFinding::Hold { community, others, issues, sacred }) => {
+                let mut hold = Hold { community, others, issues, sacred, decidable: false };
+                hold.decidable = self.decidable(governance, &turn.tenant, &hold).await;
+                Some(hold)
             }
-            Err(error) => {
-                tracing::error!(%error, "protocols could not be asked: the turn is held");
+            Err(why) => {
+                tracing::error!(%why, "protocols could not be asked: the turn is held");
                 let code = "guard_unavailable".to_owned();
                 let detail = "The protocols could not be asked.".to_owned();
-                let issues = vec![Issue { code, detail }];
-                let decidable = self.settings.staffed;
-                Some(Hold { community: None, issues, sacred: false, decidable })
+                Some(Hold::of_nobody(Issue { code, detail }, self.settings.staffed))
             }
         }
     }
 
     /// What nobody can decide is refused at once.
-    async fn decidable(
-        &self,
-        governance: &dyn Governance,
-        tenant: &TenantId,
-        community: Option<&str>,
-        sacred: bool,
-    ) -> bool {
-        match community {
-            None => !sacred && self.settings.staffed,
-            Some(community) => {
-                let known = governance.has_elders(tenant, community).await;
-                known.unwrap_or_else(|error| {
-                    tracing::error!(%error, "elders could not be looked up");
-                    false
-                })
+    async fn decidable(&self, governance: &dyn Governance, tenant: &TenantId, hold: &Hold) -> bool {
+        if hold.community.is_none() {
+            return !hold.sacred && self.settings.staffed;
+        }
+        for community in hold.community.iter().chain(&hold.others) {
+            let known = answer(async { governance.has_elders(tenant, community).await }).await;
+            let known = known.unwrap_or_else(|why| {
+                tracing::error!(%why, "elders could not be looked up");
+                false
+            });
+            if !known {
+                return false;
             }
         }
+        true
     }
 
     /// The review a decision needs, where a person must decide.
@@ -210,6 +252,7 @@ impl Engine {
             content_type: "chat".to_owned(),
             four_eyes: hold.as_ref().is_some_and(|hold| hold.sacred),
             community: hold.as_ref().and_then(|hold| hold.community.clone()),
+            others: hold.as_ref().map(|hold| hold.others.clone()).unwrap_or_default(),
             issues: hold.map(|hold| hold.issues).unwrap_or_default(),
             priority: if grave { Priority::Urgent } else { Priority::High },
             audit_id: Some(decision.id),
@@ -247,14 +290,16 @@ impl Engine {
         }
     }
 
-    /// What became of a held decision: the text that may go out, or why none may.
+    /// What became of a held decision: the text that may go out, or why none may. That it goes out is
+    /// recorded first.
     ///
     /// # Errors
-    /// When the records or the archive do not answer.
+    /// When the records or the archive do not answer, or it cannot be recorded.
     pub async fn released(
         &self,
         tenant: &TenantId,
         audit: AuditId,
+        reader: &str,
     ) -> Result<Released, PeopleError> {
         let Some(people) = &self.governed.people else { return Ok(Released::NeverHeld) };
         let Some(held) = people.review_of(tenant, audit).await? else {
@@ -264,10 +309,25 @@ impl Engine {
         match review.status {
             ReviewStatus::Approved => {
                 let edited = review.edited.is_some();
-                let text = match review.edited {
-                    Some(text) => Some(text),
-                    None => self.held_words(tenant, audit).await?.and_then(|words| words.reply),
+                let Some(stored) = sealed(&*self.archive, tenant, audit).await? else {
+                    let conditions = review.conditions;
+                    return Ok(Released::Approved { review_id, text: None, edited, conditions });
                 };
+                let text = review.edited.or_else(|| HeldWords::of(&stored).reply);
+                let words = text.iter().cloned().collect();
+                match self.hindrance(tenant, &stored, words).await.map_err(unavailable)? {
+                    Some(Hindrance::Refused(refusal)) => {
+                        return Ok(Released::Refused { review_id, refusal });
+                    }
+                    Some(Hindrance::Elders) => {
+                        return Ok(Released::Rejected { review_id, notes: FOR_ELDERS.to_owned() });
+                    }
+                    None => {}
+                }
+                if text.is_some() {
+                    let noted = self.note_handed_out(tenant, &stored, audit, reader).await;
+                    noted.map_err(unavailable)?;
+                }
                 Ok(Released::Approved { review_id, text, edited, conditions: review.conditions })
             }
             ReviewStatus::Rejected => {
@@ -300,13 +360,27 @@ pub async fn held_words(
     tenant: &TenantId,
     audit: AuditId,
 ) -> Result<Option<HeldWords>, PeopleError> {
-    let trouble = |why: String| PeopleError::Unavailable(why);
-    let entries = archive.find(tenant_number(tenant.as_str()), audit).await;
-    let entries = entries.map_err(|error| trouble(error.to_string()))?;
-    let stored = StoredDecision::from_entries(entries);
-    let stored = stored.map_err(|error| trouble(error.to_string()))?;
-    Ok(stored.filter(|stored| !stored.is_erased()).map(|stored| HeldWords::of(&stored)))
+    let stored = sealed(archive, tenant, audit).await?;
+    Ok(stored.map(|stored| HeldWords::of(&stored)))
 }
+
+/// A decision whose words are still there.
+async fn sealed(
+    archive: &dyn Archive,
+    tenant: &TenantId,
+    audit: AuditId,
+) -> Result<Option<StoredDecision>, PeopleError> {
+    let entries = archive.find(tenant_number(tenant.as_str()), audit).await;
+    let stored = StoredDecision::from_entries(entries.map_err(unavailable)?);
+    Ok(stored.map_err(unavailable)?.filter(|stored| !stored.is_erased()))
+}
+
+fn unavailable(error: impl std::fmt::Display) -> PeopleError {
+    PeopleError::Unavailable(error.to_string())
+}
+
+/// Told where protocols that could not be asked before answer now.
+const FOR_ELDERS: &str = "The protocols can be asked again, and they say that only elders of the community may decide this.";
 
 /// What was said, and what would have been answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -318,15 +392,37 @@ pub struct HeldWords {
 }
 
 impl HeldWords {
-    /// The last candidate is what was looked at last.
+    /// What people decide about is what would go out: the result of a run as its guards left it, else every
+    /// reply that is held.
     fn of(stored: &StoredDecision) -> Self {
-        let attempts = stored
-            .choices()
-            .first()
-            .map_or(0, |choice| crate::stored::array(choice.get("attempts")).len());
-        let candidates =
-            (0..attempts).rev().filter_map(|a| stored.words(&format!("candidate.0.{a}")));
-        let reply = candidates.filter_map(|one| one["text"].as_str().map(str::to_owned)).next();
-        Self { request: stored.words("request").unwrap_or_default(), reply }
+        let request = stored.words("request").unwrap_or_default();
+        if stored.public("recipe").is_some() {
+            let response = stored.words("response").unwrap_or_default();
+            let data = Some(&response["data"]).filter(|data| !data.is_null());
+            let reply = data.and_then(|data| serde_json::to_string_pretty(data).ok());
+            return Self { request, reply };
+        }
+        let choices = stored.choices().iter().enumerate();
+        let held = choices.clone().filter(|(_, choice)| is_held(choice));
+        let mut at: Vec<_> = held.map(|(at, _)| at).collect();
+        if at.is_empty() {
+            at.extend(choices.map(|(at, _)| at).next());
+        }
+        let replies: Vec<_> = at.into_iter().filter_map(|at| last_reply(stored, at)).collect();
+        Self { request, reply: (!replies.is_empty()).then(|| replies.join("\n\n")) }
     }
+}
+
+fn is_held(choice: &Public) -> bool {
+    let outcome = choice.get("outcome").and_then(Public::as_str).unwrap_or_default();
+    [Outcome::Held, Outcome::Escalated].iter().any(|held| held.as_str() == outcome)
+}
+
+/// The last candidate of a choice is what was looked at last.
+fn last_reply(stored: &StoredDecision, choice: usize) -> Option<String> {
+    let attempts = stored.choices().get(choice)?.get("attempts");
+    let attempts = (0..crate::stored::array(attempts).len()).rev();
+    let mut candidates =
+        attempts.filter_map(|at| stored.words(&format!("candidate.{choice}.{at}")));
+    candidates.find_map(|one| one["text"].as_str().map(str::to_owned))
 }

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod accounts_in_memory;
+mod agreed;
 mod check;
 mod check_line;
 mod consents;
@@ -21,11 +22,14 @@ mod explanation;
 mod governance;
 mod governed;
 mod guard_budget;
+mod guard_culture;
 mod guards;
+mod handing_out;
 mod holding;
 mod influence;
 mod key_desk;
 mod known_protocols;
+mod long_text;
 mod memory;
 mod moderate;
 mod off_thread;
@@ -85,6 +89,7 @@ pub use execute::{Ending, ExecuteError, Executed};
 pub use explanation::{Explanation, SafetyVerification, explain};
 pub use governance::{Announcement, EventKind, GovernError, Governance, Purse, PurseError};
 pub use governed::Governed;
+pub use handing_out::FetchedRun;
 pub use holding::{HeldWords, Released, held_words};
 pub use influence::{Contribution, Part};
 pub use key_desk::{
@@ -96,10 +101,11 @@ pub use people::{People, PeopleError, RecordedGovernance, Staff};
 pub use permission::{Interface, Refusal};
 pub use policies::{KnownPolicy, Policies, TenantsError};
 pub use ports::{
-    AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Embedded,
-    Embedding, Entropy, ErasureReceipt, Hearing, KeyRecord, KeyRing, KeyRole, Ledger, LedgerAlert,
-    LedgerState, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel, Pseudonyms,
-    StoredEntry, Subjects, SubjectsError, Tally, Verifier, VerifierError, WhenFailing, Whose,
+    AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Elsewhere,
+    Embedded, Embedding, Entropy, ErasureReceipt, Hearing, KeyRecord, KeyRing, KeyRole, Ledger,
+    LedgerAlert, LedgerState, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel,
+    Pseudonyms, StoredEntry, Subjects, SubjectsError, Tally, Verifier, VerifierError, WhenFailing,
+    Whose,
 };
 pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use protocols::{Caller, Elder};
@@ -113,7 +119,6 @@ pub use records_in_memory::RecordsInMemory;
 pub use release::{Progress, ReleasedWindow};
 pub use reviews::{Held, ReviewFilter, review_id_of};
 pub use running::Run;
-pub use runs::FetchedRun;
 pub use settings::{AuditFailure, Settings, StreamPolicy};
 pub use spend::tokens_at_most;
 pub use steward::{Fee, Steward, StewardState, Unpaid, resets_ms};

@@ -3,7 +3,7 @@
 //! **Invariant:** whoever fails, is late or panics has abstained; nobody is counted safe by absence.
 //! Only a verifier the operator added, and said may be missing, is then left out of the sum.
 
-use crate::ports::{Verifier, VerifierError, WhenFailing};
+use crate::ports::{Elsewhere, Verifier, VerifierError, WhenFailing};
 use conclave_core::{Abstention, Ballot, Opinion, intake};
 use conclave_verifiers::{Case, Judge};
 use futures_util::FutureExt;
@@ -30,6 +30,11 @@ impl Panel {
     pub async fn judge(&self, case: Arc<Case>, budget: Duration) -> Vec<Ballot> {
         join_all(self.verifiers.iter().map(|verifier| ballot(&**verifier, case.clone(), budget)))
             .await
+    }
+
+    /// Everybody elsewhere who is shown what the panel judges.
+    pub(crate) fn elsewhere(&self) -> Vec<Elsewhere> {
+        self.verifiers.iter().filter_map(|verifier| verifier.elsewhere()).collect()
     }
 
     /// Who sits, in order.

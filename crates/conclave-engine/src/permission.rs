@@ -7,6 +7,7 @@
 use crate::engine::Engine;
 use crate::guards::answer;
 use crate::holding::Hold;
+use crate::ports::Elsewhere;
 use crate::preflight::{Examination, Stop, is_crisis};
 use crate::turn::Turn;
 use crate::workshop::BUILTIN;
@@ -113,7 +114,7 @@ impl Engine {
         }
         let obstacle = match self.without_consent(turn, policy, examined.interface).await {
             Some(obstacle) => obstacle,
-            None => match self.without_a_way(turn, policy) {
+            None => match self.without_a_way(turn, policy, examined.interface) {
                 Some(obstacle) => obstacle,
                 None => return,
             },
@@ -124,9 +125,8 @@ impl Engine {
             Obstacle::Refused(refusal) => Stop::Refused(refusal),
             Obstacle::Unclear { code, detail } => {
                 let held = self.settings.staffed && examined.interface == Interface::Chat;
-                let issues = vec![Issue { code: code.to_owned(), detail }];
-                examined.hold =
-                    Some(Hold { community: None, issues, sacred: false, decidable: held });
+                let issue = Issue { code: code.to_owned(), detail };
+                examined.hold = Some(Hold::of_nobody(issue, held));
                 match (held, code) {
                     (true, _) => Stop::Held,
                     // What nobody can decide is refused, not held for ever.
@@ -171,13 +171,24 @@ impl Engine {
         }
     }
 
-    fn without_a_way(&self, turn: &Turn, policy: &TenantPolicy) -> Option<Obstacle> {
+    fn without_a_way(
+        &self,
+        turn: &Turn,
+        policy: &TenantPolicy,
+        interface: Interface,
+    ) -> Option<Obstacle> {
         if policy.regions.is_empty() {
             return None;
         }
         let cheaper = policy.downgrade_model.as_deref().filter(|_| policy.auto_downgrade_enabled);
         let models: Vec<&str> = std::iter::once(turn.model.as_str()).chain(cheaper).collect();
-        match self.may_go(turn.context.country.as_deref(), &policy.regions, &models) {
+        // Vectors are judged by nobody.
+        let judges = match interface {
+            Interface::Embeddings => Vec::new(),
+            _ => self.panel.elsewhere(),
+        };
+        let country = turn.context.country.as_deref();
+        match self.may_go(country, &policy.regions, &models, &judges) {
             Ruling::Allowed => None,
             Ruling::Forbidden => Some(Obstacle::Refused(Refusal::Jurisdiction)),
             Ruling::Unknown(what) => {
@@ -187,13 +198,14 @@ impl Engine {
         }
     }
 
-    /// Whether words of somebody may go to the tenant's regions and wherever these models run, with
-    /// those that stand in for them; the strictest ruling wins.
+    /// Whether words of somebody may go to the tenant's regions and wherever these models and judges run,
+    /// with those that stand in for them; the strictest ruling wins.
     pub(crate) fn may_go(
         &self,
         subject: Option<&str>,
         regions: &[String],
         models: &[&str],
+        judges: &[Elsewhere],
     ) -> Ruling {
         let places = &self.workshop.settings.provider_regions;
         let ask = |provider: Option<Option<&str>>| {
@@ -202,6 +214,7 @@ impl Engine {
         // What this program does itself goes nowhere.
         let elsewhere = models.iter().filter(|model| **model != BUILTIN);
         let providers = elsewhere.flat_map(|model| self.models.providers(model));
+        let providers = providers.chain(judges.iter().map(|judge| judge.provider.clone()));
         let mut strictest = ask(None);
         for provider in providers {
             let ruling = ask(Some(places.get(&*provider).map(String::as_str)));

@@ -154,6 +154,15 @@ pub struct Hearing {
     pub cost: MicroUsd,
 }
 
+/// Where a verifier sends what it judges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Who runs it.
+    pub provider: Arc<str>,
+    /// The model that reads it, or the verifier's own name where it is no model.
+    pub model: Arc<str>,
+}
+
 /// What it counts as when a verifier gives no valid vote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFailing {
@@ -183,6 +192,10 @@ pub trait Verifier: Send + Sync {
     /// What a failure counts as.
     fn when_failing(&self) -> WhenFailing {
         WhenFailing::Dissents
+    }
+    /// Who is shown the case besides this program; nobody where it stays here.
+    fn elsewhere(&self) -> Option<Elsewhere> {
+        None
     }
     /// The digest of the fixed instructions it judges by, where it has any.
     fn basis(&self) -> Option<[u8; 32]> {

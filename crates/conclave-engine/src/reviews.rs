@@ -21,8 +21,12 @@ use std::collections::HashMap;
 const LOAD_COUNTED_MAX: u32 = 1_000;
 /// So often a change is tried again that somebody else made stale.
 const TRIES: usize = 4;
+/// So many reviews of several communities are read to find a caller's own among them.
+const SHARED_READ_MAX: u32 = 1_000;
 /// So many reviews are read together when time is looked at.
 const PAGE: u32 = 500;
+/// Whose queue a review of several communities stands in: no community has this id.
+const SHARED: &str = "*";
 /// So many issues are kept of one review.
 const ISSUES_MAX: usize = 32;
 const OPEN: [ReviewStatus; 3] =
@@ -78,7 +82,7 @@ impl People {
             key,
             version: 0,
             state: String::new(),
-            owner: new.community.as_deref().map(community_id).unwrap_or_default(),
+            owner: queue_of(&new),
             rank: 0,
             due_ms: None,
             changed_ms: now_ms,
@@ -107,7 +111,7 @@ impl People {
             return Ok(None);
         }
         let query = RecordQuery {
-            owner: Some(new.community.as_deref().map(community_id).unwrap_or_default()),
+            owner: Some(queue_of(new)),
             ..open_reviews(Some(new.tenant.clone()), 0, LOAD_COUNTED_MAX)
         };
         let mut load: HashMap<String, usize> = HashMap::new();
@@ -187,6 +191,7 @@ impl People {
                 "community",
                 community.map_or(Public::Null, |id| self.digest(b"community", tenant, &id)),
             ),
+            ("communities", Public::Uint(review.communities().count() as u64)),
             ("by", by.map_or(Public::Null, |by| self.digest(b"reader", tenant, by))),
         ])
     }
@@ -202,16 +207,8 @@ impl People {
     ) -> Result<Vec<Held>, PeopleError> {
         let decider = self.decider(caller).await?;
         let wanted = filter.community.as_deref().map(community_id);
-        let owners: Vec<Option<String>> = match caller.role {
-            KeyRole::Owner | KeyRole::Admin | KeyRole::Auditor => vec![wanted],
-            KeyRole::Elder => {
-                let own = decider.elder_of.iter().cloned();
-                own.filter(|id| wanted.as_ref().is_none_or(|w| w == id)).map(Some).collect()
-            }
-            KeyRole::Reviewer if wanted.is_none() => vec![Some(String::new())],
-            KeyRole::Reviewer | KeyRole::App => Vec::new(),
-        };
         let mut found = Vec::new();
+        let owners = queues(caller.role, &decider, wanted.as_ref());
         for owner in owners {
             // Pages of several communities are put together, so each is read from its beginning.
             let limit = filter.offset.saturating_add(filter.limit);
@@ -220,7 +217,16 @@ impl People {
             if let Some(status) = filter.status {
                 query.states = vec![status.as_str().to_owned()];
             }
-            found.extend(self.list(query).await?);
+            let shared = query.owner.as_deref() == Some(SHARED);
+            if shared {
+                query.limit = SHARED_READ_MAX;
+            }
+            let listed = self.list(query).await?.into_iter();
+            found.extend(
+                listed.filter(|one| {
+                    !shared || is_theirs(one, caller.role, &decider, wanted.as_ref())
+                }),
+            );
         }
         found.sort_by_key(|one| {
             (std::cmp::Reverse(one.rank), one.due_ms.unwrap_or(u64::MAX), one.key.id.clone())
@@ -374,6 +380,40 @@ impl People {
     }
 }
 
+/// Whose queue a new review stands in.
+fn queue_of(new: &NewReview) -> String {
+    if new.others.is_empty() {
+        return new.community.as_deref().map(community_id).unwrap_or_default();
+    }
+    SHARED.to_owned()
+}
+
+/// The queues somebody may look into; `None` is all of them.
+fn queues(role: KeyRole, decider: &Decider, wanted: Option<&String>) -> Vec<Option<String>> {
+    let shared = || Some(SHARED.to_owned());
+    match (role, wanted) {
+        (KeyRole::Owner | KeyRole::Admin | KeyRole::Auditor, None) => vec![None],
+        (KeyRole::Owner | KeyRole::Admin | KeyRole::Auditor, Some(wanted)) => {
+            vec![Some(wanted.clone()), shared()]
+        }
+        (KeyRole::Elder, wanted) => {
+            let own = decider.elder_of.iter().filter(|id| wanted.is_none_or(|w| w == *id));
+            own.cloned().map(Some).chain([shared()]).collect()
+        }
+        (KeyRole::Reviewer, None) => vec![Some(String::new())],
+        (KeyRole::Reviewer | KeyRole::App, _) => Vec::new(),
+    }
+}
+
+/// Whether a review of several communities is one of those that were asked for: an elder sees what is of a
+/// community of theirs, whoever oversees the house all.
+fn is_theirs(record: &Record, role: KeyRole, decider: &Decider, wanted: Option<&String>) -> bool {
+    let Some(review) = read::<Review>(record) else { return false };
+    let own = || review.communities().any(|id| decider.elder_of.contains(&id));
+    let is_wanted = wanted.is_none_or(|wanted| review.communities().any(|id| id == *wanted));
+    is_wanted && (role != KeyRole::Elder || own())
+}
+
 fn open_reviews(tenant: Option<TenantId>, offset: u32, limit: u32) -> RecordQuery {
     RecordQuery {
         kind: RecordKind::Review,
@@ -396,6 +436,7 @@ fn announced(id: &str, review: &Review) -> serde_json::Value {
         "priority": review.priority,
         "content_type": review.content_type,
         "community": review.community,
+        "others": review.others,
         "council": review.council,
         "four_eyes": review.four_eyes,
         "issues": issues,

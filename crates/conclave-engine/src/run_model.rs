@@ -43,7 +43,7 @@ impl Engine {
         let answer = self.ask_one(run, &first).await;
         let Some(class) = run.recipe.models.fallback else { return answer };
         let other = self.workshop.model(class).to_owned();
-        let sensitivity = run.request.context.sensitivity_level;
+        let sensitivity = run.context.sensitivity_level;
         let usable = other != first
             && self.workshop.permits(&other, sensitivity)
             && self.in_force(&run.tenant).policy.permits(&other);
@@ -64,7 +64,7 @@ impl Engine {
         let Some(offered) = self.models.find(model) else {
             return Err(NoResult::Upstream(GenerationFailure::Unreachable));
         };
-        let context = &run.request.context;
+        let context = &run.told;
         let Some(told) = prompt(&run.recipe, context, &run.input, &run.transcripts) else {
             return Err(NoResult::NoModel);
         };

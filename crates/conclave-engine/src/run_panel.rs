@@ -7,6 +7,7 @@ use crate::running::{Running, texts};
 use conclave_core::{
     Candidate, Message, MicroUsd, Mode, PanelRun, Role, Scrutiny, Sensitivity, TurnContext, decide,
 };
+use conclave_detect::Reading;
 use conclave_recipes::{Address, Phase};
 use conclave_verifiers::Case;
 use serde_json::Value;
@@ -26,8 +27,10 @@ impl Engine {
         let conversation = conversation(run);
         let before: Vec<_> =
             conversation.iter().map(|one| one.content.as_text().into_owned()).collect();
-        let input = self.read_words(before.last().cloned().unwrap_or_default(), Phase::Pre).await;
-        let stated = &run.request.context;
+        let last = before.last().cloned().unwrap_or_default();
+        let input = self.read_words(last, Phase::Pre).await;
+        let input = input.unwrap_or_else(|_| Reading::empty(Mode::Normal));
+        let stated = &run.context;
         let context = TurnContext {
             country: stated.country.clone(),
             sensitivity: stated.sensitivity_level,
@@ -53,7 +56,7 @@ impl Engine {
 
 /// How strictly a run is treated.
 pub(crate) fn scrutiny(run: &Running) -> Scrutiny {
-    match run.request.context.sensitivity_level {
+    match run.context.sensitivity_level {
         Sensitivity::Sacred => Scrutiny::Strict,
         _ if run.crisis => Scrutiny::Strict,
         Sensitivity::High => Scrutiny::Raised,

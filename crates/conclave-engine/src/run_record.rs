@@ -3,10 +3,12 @@
 //! **Invariant:** the entry is durable before the response is handed out, and a held result is handed out to
 //! nobody.
 
+use crate::agreed;
 use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::execute::{Ending, ExecuteError, Executed, is_critical};
 use crate::guards::answer;
+use crate::handing_out::{self, Consented};
 use crate::memory;
 use crate::record;
 use crate::records::{Record, RecordChange, RecordKey, RecordKind};
@@ -18,7 +20,7 @@ use conclave_core::{Action, Attempt, Candidate, Outcome, Sensitivity};
 use conclave_failpoint as failpoint;
 use conclave_govern::{Issue, NewReview, Priority, ReviewKind};
 use conclave_ledger::{Body, Draft, Kind, Value as Public};
-use conclave_recipes::{Guard, RunFigures, Taken, Work, cluster_purity};
+use conclave_recipes::{Guard, GuardOutcome, RunFigures, Taken, Work, cluster_purity};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -133,7 +135,7 @@ impl Engine {
 
     fn figures(&self, run: &Running, outcome: Outcome) -> RunFigures {
         let took = run.started.elapsed().as_millis();
-        let limits = run.recipe.thresholds(run.request.context.sensitivity_level);
+        let limits = run.recipe.thresholds(run.context.sensitivity_level);
         let asked = run.outcomes.iter().find(|one| one.guard == Guard::Consent);
         RunFigures {
             outcome: outcome.as_str().to_owned(),
@@ -200,12 +202,16 @@ impl Engine {
             self.entropy.fill(&mut salt);
             body.push(name, salt, value());
         };
-        let who = json!({"user": run.request.context.user_id, "context": run.request.context});
+        let who = json!({"user": run.request.context.user_id, "context": run.context});
         let said = json!([{"role": "user", "content": run.request.input.to_string()}]);
         let text = closed.response["data"].to_string();
         add("who".into(), &|| encode(&who));
         add("request".into(), &|| encode(&said));
         add("run".into(), &|| encode(&run.request));
+        add(agreed::MATERIAL.into(), &|| encode(&run.material));
+        if !run.consented.is_empty() {
+            add(handing_out::CONSENTED.into(), &|| encode(&Consented::of(run)));
+        }
         add(memory::WORDS.into(), &|| encode(&run.remembered));
         add("guards".into(), &|| encode(&run.outcomes));
         add("evaluation".into(), &|| encode(&run.evaluation));
@@ -257,7 +263,7 @@ impl Engine {
             ("attempts", Public::Array(attempts)),
         ]);
         let bars = [bars.quorum, bars.score, bars.assurance].map(|bar| Public::Uint(bar.into()));
-        let sensitivity = run.request.context.sensitivity_level;
+        let sensitivity = run.context.sensitivity_level;
         Public::map([
             ("recipe", Public::from(run.recipe.name.as_str())),
             ("outcome", Public::from(closed.outcome.as_str())),
@@ -287,7 +293,9 @@ impl Engine {
 /// The review that a held run needs.
 fn review_of(run: &Running) -> NewReview {
     let held: Vec<_> = run.outcomes.iter().filter(|one| one.taken >= Taken::Held).collect();
-    let cultural = held.iter().any(|one| one.guard == Guard::Cultural);
+    // A guard that failed has found nothing yet: whoever lets the run go on has it look again.
+    let by_culture = |one: &GuardOutcome| one.guard == Guard::Cultural && one.taken == Taken::Held;
+    let cultural = held.iter().any(|one| by_culture(one)) && !run.communities.is_empty();
     let kind = match (cultural, held.is_empty() && !is_critical(run)) {
         (true, _) => ReviewKind::ElderReview,
         (false, true) => ReviewKind::Draft,
@@ -310,7 +318,8 @@ fn review_of(run: &Running) -> NewReview {
         kind,
         tenant: run.tenant.clone(),
         content_type: format!("recipe:{}", run.recipe.name),
-        community: if cultural { run.community.clone() } else { None },
+        community: run.communities.first().filter(|_| cultural).cloned(),
+        others: run.communities.iter().skip(1).filter(|_| cultural).cloned().collect(),
         issues,
         priority: priority(run, kind),
         audit_id: Some(run.id),
@@ -325,7 +334,7 @@ pub(crate) const UNGUARDED: &str =
     "This must wait for a person, and nobody is configured who could decide; nothing is returned.";
 
 /// `[guard, phase, what came of it, code]`.
-fn guard_row(outcome: &conclave_recipes::GuardOutcome) -> Public {
+fn guard_row(outcome: &GuardOutcome) -> Public {
     let words =
         [outcome.guard.as_str(), outcome.phase.as_str(), outcome.taken.as_str(), outcome.code];
     Public::Array(words.into_iter().map(Public::from).collect())
@@ -410,7 +419,7 @@ fn action_of(outcome: Outcome, run: &Running) -> Action {
 }
 
 fn priority(run: &Running, kind: ReviewKind) -> Priority {
-    let sensitivity = run.request.context.sensitivity_level;
+    let sensitivity = run.context.sensitivity_level;
     match kind {
         _ if run.crisis => Priority::Urgent,
         _ if run.sacred || sensitivity == Sensitivity::Sacred => Priority::High,

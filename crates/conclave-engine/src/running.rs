@@ -1,5 +1,6 @@
 //! One run of a recipe while it is under way: what is known, and what guards have said.
 
+use crate::agreed::Agreed;
 use crate::memory::Remembered;
 use crate::ports::{OfferedModel, Pseudonyms};
 use conclave_core::{
@@ -7,7 +8,8 @@ use conclave_core::{
 };
 use conclave_pii::{Found, Tokens, is_identifying};
 use conclave_recipes::{
-    CitationReport, Evaluation, Guard, GuardOutcome, Phase, Recipe, RunRequest, Taken, Transcript,
+    CitationReport, Evaluation, Guard, GuardOutcome, Phase, Recipe, RunContext, RunRequest, Taken,
+    Transcript,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -18,6 +20,10 @@ use tokio::time::Instant;
 const DEPTH_MAX: usize = 128;
 /// Members that name things and are no words of people.
 const NAMES: [&str; 5] = ["transcript_id", "transcript_ids", "id", "source_id", "storyteller_id"];
+
+/// The longest token, in letters, and the longest number in one.
+const TOKEN_LETTERS_MAX: usize = 48;
+const TOKEN_DIGITS_MAX: usize = 4;
 
 /// A run that is asked for.
 #[derive(Clone, Debug)]
@@ -31,7 +37,7 @@ pub struct Run {
     /// What is asked.
     pub request: RunRequest,
     /// A run that waited for a person, with the same recipe and input; once approved, it is not held for
-    /// the same reason again.
+    /// the same reason again before the work is done. What a model makes of it is looked at anew.
     pub approved_run: Option<AuditId>,
 }
 
@@ -45,6 +51,12 @@ pub(crate) struct Running {
     pub remembered: Remembered,
     pub recipe: Arc<Recipe>,
     pub request: RunRequest,
+    /// The circumstances in force: what was asked, and what stands on stored material.
+    pub context: RunContext,
+    /// The same as a model may see it.
+    pub told: RunContext,
+    /// What the transcripts are, as a digest.
+    pub material: String,
     /// The input as a model may see it.
     pub input: Value,
     /// The transcripts as a model may see them.
@@ -53,8 +65,10 @@ pub(crate) struct Running {
     pub tokens: Tokens,
     pub outcomes: Vec<GuardOutcome>,
     pub consent_verified: bool,
-    /// Whether people decided that it may go on.
-    pub approved: bool,
+    /// Who has agreed, as the records say.
+    pub consented: Vec<String>,
+    /// What people agreed to before.
+    pub agreed: Option<Agreed>,
     pub model: String,
     pub downgraded: bool,
     pub reserved: Option<MicroUsd>,
@@ -68,8 +82,8 @@ pub(crate) struct Running {
     pub evaluation: Option<Evaluation>,
     /// What the verifiers said of words that speak to a person.
     pub panel: Option<PanelRun>,
-    /// The community whose elders decide, where one was named.
-    pub community: Option<String>,
+    /// The communities whose elders decide, where any was named.
+    pub communities: Vec<String>,
     pub sacred: bool,
     pub started: Instant,
 }
@@ -153,22 +167,58 @@ pub(crate) fn redacted(
 ) -> Option<String> {
     let found: Vec<_> = finder.find(text).into_iter().filter(is_identifying).collect();
     let letters: Vec<char> = text.chars().collect();
+    let known = token_places(&letters);
     let mut out = String::with_capacity(text.len());
     let (mut at, mut changed) = (0, false);
     for place in found {
-        let value: String = letters.get(place.start..place.end)?.iter().collect();
         out.extend(letters.get(at..place.start)?);
         at = place.end;
-        if value.contains(['[', ']']) {
-            out.push_str(&value);
-            continue;
+        for (from, to, is_token) in parts(&known, place.start, place.end) {
+            let value: String = letters.get(from..to)?.iter().collect();
+            if is_token || !value.contains(char::is_alphanumeric) {
+                out.push_str(&value);
+                continue;
+            }
+            let whole = Found { start: 0, end: to - from, ..place };
+            out.push_str(&conclave_pii::redact(&value, &[whole], tokens));
+            changed = true;
         }
-        let whole = Found { start: 0, end: place.end - place.start, ..place };
-        out.push_str(&conclave_pii::redact(&value, &[whole], tokens));
-        changed = true;
     }
     out.extend(letters.get(at..)?);
     changed.then_some(out)
+}
+
+/// Where tokens stand: a name in capitals and a short number, which identify nobody.
+fn token_places(letters: &[char]) -> Vec<(usize, usize)> {
+    let mut places = Vec::new();
+    for (from, _) in letters.iter().enumerate().filter(|(_, letter)| **letter == '[') {
+        let reach = letters.len().min(from + TOKEN_LETTERS_MAX);
+        let end = letters[from..reach].iter().position(|letter| *letter == ']');
+        let Some(end) = end.map(|end| from + end + 1) else { continue };
+        let inner: String = letters[from + 1..end - 1].iter().collect();
+        let Some((label, number)) = inner.rsplit_once('_') else { continue };
+        let is_label = label.bytes().all(|sign| sign.is_ascii_uppercase() || sign == b'_');
+        let is_number = number.bytes().all(|sign| sign.is_ascii_digit());
+        let is_short = (1..=TOKEN_DIGITS_MAX).contains(&number.len());
+        if !label.is_empty() && is_label && is_number && is_short {
+            places.push((from, end));
+        }
+    }
+    places
+}
+
+/// A place, cut where tokens stand in it; says of each part whether it is of a token.
+fn parts(tokens: &[(usize, usize)], from: usize, to: usize) -> Vec<(usize, usize, bool)> {
+    let mut parts = Vec::new();
+    let mut at = from;
+    for (start, end) in tokens.iter().filter(|(start, end)| *start < to && *end > from) {
+        let (start, end) = ((*start).max(at), (*end).min(to));
+        parts.extend((at < start).then_some((at, start, false)));
+        parts.push((start, end, true));
+        at = end;
+    }
+    parts.extend((at < to).then_some((at, to, false)));
+    parts
 }
 
 #[cfg(test)]
@@ -189,5 +239,24 @@ mod tests {
         assert_eq!(value["transcript_id"], "jane@example.com", "an id is no word of a person");
         assert_eq!(tokens.value("[EMAIL_1]"), Some("jane@example.com"));
         assert_eq!(texts(&value), ["nothing here", "Ask [EMAIL_7] or [EMAIL_1]."]);
+    }
+
+    #[test]
+    fn brackets_hide_nothing_that_identifies_somebody() {
+        let finder = conclave_pii::Finder::builtin().unwrap();
+        for (text, secret) in [
+            ("See https://example.org/[jane]/mail?to=jane@example.com now.", "jane@example.com"),
+            ("Ask [jane@example.com] today.", "jane@example.com"),
+            ("It is [PHONE_5551234567] or [mara@example.org].", "mara@example.org"),
+            ("The address [2001:db8:85a3::8a2e:370:7334] called.", "8a2e:370:7334"),
+        ] {
+            let mut tokens = Tokens::new();
+            let other = redacted(&finder, text, &mut tokens).unwrap_or_default();
+            assert!(!other.is_empty() && !other.contains(secret), "{text} -> {other}");
+        }
+        let letters: Vec<char> = "x [EMAIL_1] [a_1] [PHONE_5551234567] [A".chars().collect();
+        assert_eq!(token_places(&letters), [(2, 11)]);
+        assert_eq!(parts(&[(2, 5)], 0, 8), [(0, 2, false), (2, 5, true), (5, 8, false)]);
+        assert_eq!(parts(&[(2, 5)], 3, 4), [(3, 4, true)]);
     }
 }

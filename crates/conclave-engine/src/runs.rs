@@ -1,18 +1,18 @@
-//! Runs that are over: fetched once people have decided, counted, and their transcripts used again.
+//! Runs that are over: counted, and their transcripts used again.
 
 use crate::engine::Engine;
 use crate::execute::{ExecuteError, given};
 use crate::ports::DecisionFilter;
 use crate::pseudonym::pseudonym;
 use crate::records::{Record, RecordChange, RecordKey, RecordKind, RecordQuery, RecordsError};
-use crate::reviews::review_id_of;
 use crate::run_record::figures_of;
 use crate::running::{Run, Running};
 use crate::stored::StoredDecision;
 use conclave_core::{AuditId, TenantId};
-use conclave_ledger::{Body, Draft, Kind, Value as Public, tenant_number};
+use conclave_govern::community_id;
+use conclave_ledger::tenant_number;
 use conclave_recipes::{
-    Recipe, Reviewed, RunFigures, RunRequest, Segment, Transcript, Work, Wrong, kpis,
+    Recipe, Reviewed, RunContext, RunFigures, Segment, Transcript, Work, Wrong, kpis,
 };
 use serde_json::{Value, json};
 
@@ -21,74 +21,12 @@ const COUNTED_MAX: u32 = 200;
 /// So many of the latest decisions are looked through where runs are not listed.
 const SEARCHED_MAX: u32 = 500;
 
-/// A run as it stands.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FetchedRun {
-    /// There is no such run.
-    Missing,
-    /// It waits for people.
-    Waiting {
-        /// The review's id, where it is known.
-        review: Option<String>,
-        /// Where that stands.
-        state: String,
-    },
-    /// People decided that nothing of it leaves.
-    Rejected {
-        /// The review's id.
-        review: String,
-    },
-    /// People decided that it may go on; nothing had been made yet.
-    MayGoOn {
-        /// The review's id.
-        review: String,
-    },
-    /// What came of it.
-    Ended(Box<Value>),
-}
-
 fn unreachable(error: &dyn std::fmt::Display) -> ExecuteError {
     ExecuteError::Unavailable(error.to_string())
 }
 
 impl Engine {
-    /// A run of a tenant; what was held is given out once it was approved, and that is recorded first.
-    ///
-    /// # Errors
-    /// When the archive or the records do not answer, or the handing out cannot be recorded.
-    pub async fn fetch_run(
-        &self,
-        tenant: &TenantId,
-        id: AuditId,
-        reader: &str,
-    ) -> Result<FetchedRun, ExecuteError> {
-        let Some(stored) = self.stored_run(tenant, id).await? else {
-            return Ok(FetchedRun::Missing);
-        };
-        let mut response = stored.words("response").unwrap_or_default();
-        response["metadata"]["leaf_hash"] = json!(hex::encode(stored.leaf_hash));
-        if stored.text("outcome") != "held" {
-            return Ok(FetchedRun::Ended(Box::new(response)));
-        }
-        let (review, state, edited) = self.ruling(tenant, id).await?;
-        match (review, state.as_str()) {
-            (Some(review), "approved") if response["data"].is_null() => {
-                Ok(FetchedRun::MayGoOn { review })
-            }
-            (Some(review), "approved") => {
-                if let Some(edited) = edited {
-                    self.put_edited(&stored, &mut response, edited);
-                }
-                response["metadata"]["review_id"] = json!(review);
-                self.note_handed_out(tenant, id, reader).await?;
-                Ok(FetchedRun::Ended(Box::new(response)))
-            }
-            (Some(review), "rejected") => Ok(FetchedRun::Rejected { review }),
-            (review, _) => Ok(FetchedRun::Waiting { review, state }),
-        }
-    }
-
-    async fn stored_run(
+    pub(crate) async fn stored_run(
         &self,
         tenant: &TenantId,
         id: AuditId,
@@ -99,25 +37,7 @@ impl Engine {
         Ok(stored.filter(|stored| stored.public("recipe").is_some()))
     }
 
-    /// The review of a held run, where it stands, and what a reviewer made of the result.
-    async fn ruling(
-        &self,
-        tenant: &TenantId,
-        id: AuditId,
-    ) -> Result<(Option<String>, String, Option<Value>), ExecuteError> {
-        let pending = || "pending".to_owned();
-        let run = self.kept(RecordKind::Run, tenant, &id.to_string()).await?;
-        let review = run.and_then(|run| run.data["review"].as_str().map(str::to_owned));
-        // A run that nobody noted may have its review all the same: its id follows from the run's.
-        let noted = review.clone();
-        let review = review.unwrap_or_else(|| review_id_of(id));
-        let record = self.kept(RecordKind::Review, tenant, &review).await?;
-        let Some(record) = record else { return Ok((noted, pending(), None)) };
-        let edited = record.data.get("edited").filter(|edited| !edited.is_null()).cloned();
-        Ok((Some(review), record.state, edited))
-    }
-
-    async fn kept(
+    pub(crate) async fn kept(
         &self,
         kind: RecordKind,
         tenant: &TenantId,
@@ -128,90 +48,32 @@ impl Engine {
         records.get(key).await.map_err(|error| unreachable(&error))
     }
 
-    /// Puts a reviewer's words in the place of the result, which does not leave then: as a result where
-    /// they have its shape, else as they are.
-    fn put_edited(&self, stored: &StoredDecision, response: &mut Value, edited: Value) {
-        let parsed = match &edited {
-            Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
-            other => other.clone(),
-        };
-        response["metadata"]["edited"] = json!(true);
-        response["citations"] = json!([]);
-        if parsed.is_object() && self.fits(stored, &parsed) {
-            response["data"] = parsed;
-        } else {
-            response["data"] = Value::Null;
-            response["edited_text"] = edited;
-        }
-    }
-
-    fn fits(&self, stored: &StoredDecision, edited: &Value) -> bool {
-        let recipe = self.workshop.recipes.find(stored.text("recipe"));
-        recipe.is_some_and(|recipe| recipe.output.problems(edited).is_empty())
-    }
-
-    async fn note_handed_out(
-        &self,
-        tenant: &TenantId,
-        id: AuditId,
-        reader: &str,
-    ) -> Result<(), ExecuteError> {
-        let reader = pseudonym(&self.settings.pseudonym_key, b"reader", tenant.as_str(), reader);
-        let draft = Draft {
-            policy: self.settings.policy,
-            directives: self.settings.directives,
-            build: self.settings.build.clone(),
-            public: Public::map([
-                ("what", Public::from("run.delivered")),
-                ("decision", Public::Bytes(id.0.into_bytes().to_vec())),
-                ("reader", Public::Bytes(reader.to_vec())),
-            ]),
-            ..Draft::new(Kind::AdminAction, tenant_number(tenant.as_str()))
-        };
-        self.ledger.append(draft, Body::empty()).await?;
-        Ok(())
-    }
-
-    /// Whether people approved an earlier run of the same recipe with the same input.
-    pub(crate) async fn was_approved(
-        &self,
-        asked: &Run,
-        earlier: AuditId,
-    ) -> Result<bool, ExecuteError> {
-        let wrong = |why: &str| Err(ExecuteError::Invalid(Wrong::at("approved_run", why)));
-        let Some(stored) = self.stored_run(&asked.tenant, earlier).await? else {
-            return wrong("is not a run of this tenant");
-        };
-        let before: Option<RunRequest> =
-            stored.words("run").and_then(|run| serde_json::from_value(run).ok());
-        let same = before.is_some_and(|before| {
-            before.input == asked.request.input && before.context == asked.request.context
-        });
-        if stored.text("recipe") != asked.recipe || !same {
-            return wrong("was a run of another recipe, input or context");
-        }
-        let (_, state, _) = self.ruling(&asked.tenant, earlier).await?;
-        if state == "approved" { Ok(true) } else { wrong("was not approved") }
-    }
-
-    /// The transcripts of a run: those it brings, and stored ones that it names.
+    /// The transcripts of a run: those it brings, and stored ones that it names; and the circumstances in
+    /// force. What was said of a transcript when it was taken in holds for whoever uses it later, also
+    /// where they bring it again under the same name.
     pub(crate) async fn transcripts_of(
         &self,
         asked: &Run,
         recipe: &Recipe,
-    ) -> Result<Vec<Transcript>, ExecuteError> {
+    ) -> Result<(Vec<Transcript>, RunContext), ExecuteError> {
         let mut all = given(asked)?;
+        let mut context = asked.request.context.clone();
+        for one in &all {
+            let stored = self.stored_transcript(&asked.tenant, &one.id).await?;
+            stored.iter().for_each(|(_, stated)| inherit(&mut context, stated));
+        }
         let named = asked.request.input.get("transcript_ids").and_then(Value::as_array);
         let named = named.into_iter().flatten().filter_map(Value::as_str);
         for (at, id) in named.enumerate() {
             if all.iter().any(|one| one.id == id) {
                 continue;
             }
-            let Some(found) = self.stored_transcript(&asked.tenant, id).await? else {
+            let Some((found, stated)) = self.stored_transcript(&asked.tenant, id).await? else {
                 let why = "is neither in `transcripts` nor stored by an earlier consent-intake";
                 let path = format!("input.transcript_ids[{at}]");
                 return Err(ExecuteError::Invalid(Wrong::at(path, why)));
             };
+            inherit(&mut context, &stated);
             all.push(found);
         }
         let wrong = |why: String| ExecuteError::Invalid(Wrong::at("input.transcripts", why));
@@ -221,7 +83,7 @@ impl Engine {
         if needs && all.is_empty() {
             return Err(wrong("needs at least one transcript, here or by id".to_owned()));
         }
-        Ok(all)
+        Ok((all, context))
     }
 
     fn transcript_key(&self, tenant: &TenantId, id: &str) -> RecordKey {
@@ -254,7 +116,7 @@ impl Engine {
         &self,
         tenant: &TenantId,
         id: &str,
-    ) -> Result<Option<Transcript>, ExecuteError> {
+    ) -> Result<Option<(Transcript, RunContext)>, ExecuteError> {
         let key = self.transcript_key(tenant, id);
         let Some(record) = self.kept(key.kind, tenant, &key.id).await? else { return Ok(None) };
         let run = record.data["run"].as_str().and_then(AuditId::parse);
@@ -263,15 +125,11 @@ impl Engine {
         let response = stored.words("response").unwrap_or_default();
         let segments: Option<Vec<Segment>> =
             serde_json::from_value(response["data"]["segments"].clone()).ok();
-        let request = stored.words("run").unwrap_or_default();
-        let context = &request["context"];
-        let storyteller = [&context["storyteller_id"], &context["user_id"]];
-        let storyteller = storyteller.iter().find_map(|name| name.as_str()).map(str::to_owned);
-        Ok(segments.map(|segments| Transcript {
-            id: id.to_owned(),
-            storyteller_id: storyteller,
-            segments,
-        }))
+        let stated = stored.words("who").map(|who| who["context"].clone()).unwrap_or_default();
+        let Ok(stated) = serde_json::from_value::<RunContext>(stated) else { return Ok(None) };
+        let storyteller_id = stated.subject().map(str::to_owned);
+        Ok(segments
+            .map(|segments| (Transcript { id: id.to_owned(), storyteller_id, segments }, stated)))
     }
 
     /// What is counted of a recipe's latest runs for a tenant.
@@ -339,6 +197,22 @@ impl Engine {
             runs.extend(stored.map(|stored| figures_of(&stored.leaf.draft.public)));
         }
         Ok(runs)
+    }
+}
+
+/// Takes over what was said of material before: the stricter counts, and nothing is left out.
+fn inherit(context: &mut RunContext, stated: &RunContext) {
+    context.sensitivity_level = context.sensitivity_level.max(stated.sensitivity_level);
+    for label in &stated.labels {
+        if !context.labels.contains(label) {
+            context.labels.push(label.clone());
+        }
+    }
+    for community in &stated.cultural_affiliations {
+        let id = community_id(community);
+        if !context.cultural_affiliations.iter().any(|known| community_id(known) == id) {
+            context.cultural_affiliations.push(community.clone());
+        }
     }
 }
 

@@ -46,6 +46,8 @@ pub enum CulturalFinding {
     Hold {
         /// The community whose elders decide, where it is known.
         community: Option<String>,
+        /// Further communities that it belongs to as well: each of them must say yes.
+        others: Vec<String>,
         /// Why.
         issues: Vec<Issue>,
         /// Whether it is sacred: two people must agree then.

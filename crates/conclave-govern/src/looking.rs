@@ -134,19 +134,29 @@ impl Findings {
         }
     }
 
-    /// The gravest decides, and whose it is; the first of equals.
+    /// The gravest decides, and whose it is; the first of equals. Whoever else has something in it that
+    /// must wait is named too: no community decides for another.
     fn sum(self) -> CulturalFinding {
         let Some(gravest) = self.all.iter().map(|(weight, ..)| *weight).max() else {
             return CulturalFinding::Clear;
         };
         let of_weight = self.all.iter().filter(|(weight, ..)| *weight == gravest);
         let community = of_weight.filter_map(|(_, community, _)| community.clone()).next();
+        let others = self.others(community.as_deref());
         let issues = self.all.into_iter().map(|(.., issue)| issue).collect();
         match gravest {
             Weight::Flag => CulturalFinding::Flag { community, issues },
-            Weight::Hold => CulturalFinding::Hold { community, issues, sacred: false },
-            Weight::Sacred => CulturalFinding::Hold { community, issues, sacred: true },
+            Weight::Hold => CulturalFinding::Hold { community, others, issues, sacred: false },
+            Weight::Sacred => CulturalFinding::Hold { community, others, issues, sacred: true },
         }
+    }
+
+    /// The communities besides the first that something was held for.
+    fn others(&self, first: Option<&str>) -> Vec<String> {
+        let mut known: BTreeSet<String> = first.map(community_id).into_iter().collect();
+        let held = self.all.iter().filter(|(weight, ..)| *weight >= Weight::Hold);
+        let named = held.filter_map(|(_, community, _)| community.as_ref());
+        named.filter(|community| known.insert(community_id(community))).cloned().collect()
     }
 }
 
@@ -154,15 +164,17 @@ impl Findings {
 #[must_use]
 pub fn look(protocols: &Protocols, ask: &CulturalAsk) -> CulturalFinding {
     let mut findings = Findings::default();
-    let owner = owner_of(protocols, ask);
-    if ask.sensitivity == Sensitivity::Sacred {
-        let detail = "The caller says that it is sacred.";
-        findings.add(Weight::Sacred, owner.as_deref(), "sensitivity_sacred", detail);
+    let owners = owners_of(protocols, ask);
+    for owner in &owners {
+        if ask.sensitivity == Sensitivity::Sacred {
+            let detail = "The caller says that it is sacred.";
+            findings.add(Weight::Sacred, owner.as_deref(), "sensitivity_sacred", detail);
+        }
+        for label in &ask.labels {
+            weigh_label(label, owner.as_deref(), protocols, ask, &mut findings);
+        }
     }
     unknown_affiliations(protocols, ask, &mut findings);
-    for label in &ask.labels {
-        weigh_label(label, owner.as_deref(), protocols, ask, &mut findings);
-    }
     let named: Vec<_> = ask.texts.iter().map(|text| protocols.named_in(text)).collect();
     for (at, protocol) in protocols.all.iter().enumerate() {
         let told = weigh_terms(protocols, at, (ask, &named), &mut findings);
@@ -178,10 +190,15 @@ fn is_of(protocol: &Protocol, ask: &CulturalAsk) -> bool {
     ask.affiliations.iter().any(|affiliation| community_id(affiliation) == id)
 }
 
-/// The community that the content is said to belong to: one with a protocol, else the first named.
-fn owner_of(protocols: &Protocols, ask: &CulturalAsk) -> Option<String> {
-    let known = protocols.all.iter().find(|protocol| is_of(protocol, ask));
-    known.map(|protocol| protocol.community.clone()).or_else(|| ask.affiliations.first().cloned())
+/// The communities that the content is said to belong to, those with a protocol first; `None` where nobody
+/// said.
+fn owners_of(protocols: &Protocols, ask: &CulturalAsk) -> Vec<Option<String>> {
+    let known = protocols.all.iter().filter(|protocol| is_of(protocol, ask));
+    let known = known.map(|protocol| &protocol.community);
+    let mut ids = BTreeSet::new();
+    let all = known.chain(&ask.affiliations).filter(|one| ids.insert(community_id(one)));
+    let owners: Vec<_> = all.cloned().map(Some).collect();
+    if owners.is_empty() { vec![None] } else { owners }
 }
 
 fn unknown_affiliations(protocols: &Protocols, ask: &CulturalAsk, findings: &mut Findings) {

@@ -167,3 +167,30 @@ proptest! {
         let _ = look(&with_terms(), &ask);
     }
 }
+
+#[test]
+fn what_belongs_to_two_communities_names_both() {
+    let sea = Protocol {
+        community: "Sea People".into(),
+        terms: vec![term(&["whale song"], true)],
+        ..protocol()
+    };
+    let protocols = Protocols::new(vec![with_terms().all()[0].clone(), sea]).unwrap();
+    let both = ask("And then they carried the churinga, and began the whale song.");
+    let sacred = |affiliations: &[&str]| CulturalAsk {
+        sensitivity: Sensitivity::Sacred,
+        affiliations: affiliations.iter().map(|one| (*one).to_owned()).collect(),
+        ..ask("x")
+    };
+    for (ask, first, rest) in [
+        (both, "River People", vec!["Sea People"]),
+        (sacred(&["sea people", "River People"]), "River People", vec!["Sea People"]),
+        (sacred(&["Hill People", "River People"]), "River People", vec!["Hill People"]),
+        (sacred(&["River People", "river  people"]), "River People", vec![]),
+    ] {
+        let found = look(&protocols, &ask);
+        let CulturalFinding::Hold { community, others, .. } = found else { panic!("{found:?}") };
+        assert_eq!(community.as_deref(), Some(first));
+        assert_eq!(others, rest);
+    }
+}

@@ -95,6 +95,9 @@ pub struct NewReview {
     pub content_type: String,
     /// The community whose elders decide; nobody else may then.
     pub community: Option<String>,
+    /// Further communities that it belongs to; an elder of each must say yes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     /// What is the matter.
     pub issues: Vec<Issue>,
     /// How soon.

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** what was rejected stays rejected, and what was approved was approved by as many
 //! different people as it needs, each holding a claim that was theirs at that moment.
+//! **Invariant:** what belongs to several communities was approved by an elder of each.
 //! **Invariant:** nobody decides what belongs to a community without being an elder of it, and nobody
 //! decides what is their own.
 
@@ -201,6 +202,9 @@ pub struct Review {
     pub content_type: String,
     /// The community whose elders decide.
     pub community: Option<String>,
+    /// Further communities that it belongs to; an elder of each must say yes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     /// What is the matter.
     pub issues: Vec<Issue>,
     /// How soon.
@@ -231,6 +235,9 @@ pub struct Review {
     pub fence: u64,
     /// Who has said yes to what would go out now.
     pub approvals: Vec<String>,
+    /// For which communities they have said it, by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spoken_for: Vec<String>,
     /// What would go out in place of what was held.
     pub edited: Option<String>,
     /// What whoever uses it must keep to.
@@ -249,6 +256,7 @@ impl Review {
             kind: new.kind,
             content_type: new.content_type.clone(),
             community: new.community.clone(),
+            others: new.others.clone(),
             issues: new.issues.clone(),
             priority: new.priority,
             audit_id: new.audit_id.map(|id| id.to_string()),
@@ -264,6 +272,7 @@ impl Review {
             claim: None,
             fence: 0,
             approvals: Vec::new(),
+            spoken_for: Vec::new(),
             edited: None,
             conditions: Vec::new(),
             rulings: Vec::new(),
@@ -283,9 +292,8 @@ impl Review {
     /// When it is not.
     pub fn admits(&self, who: &Decider) -> Result<(), ReviewRefusal> {
         match &self.community {
-            Some(community) => {
-                let id = community_id(community);
-                if !who.elder_of.contains(&id) {
+            Some(_) => {
+                if !self.communities().any(|id| who.elder_of.contains(&id)) {
                     return Err(ReviewRefusal::NotAnElder);
                 }
             }
@@ -296,6 +304,17 @@ impl Review {
         }
         let own = |author: &String| *author == who.person || *author == who.holder;
         if self.author.as_ref().is_some_and(own) { Err(ReviewRefusal::OwnWork) } else { Ok(()) }
+    }
+
+    /// The communities it belongs to, by id.
+    pub fn communities(&self) -> impl Iterator<Item = String> + '_ {
+        self.community.iter().chain(&self.others).map(|community| community_id(community))
+    }
+
+    /// Whether enough people have said yes, and somebody for each community.
+    fn is_agreed(&self) -> bool {
+        let all = self.communities().all(|id| self.spoken_for.contains(&id));
+        self.approvals.len() >= self.approvals_needed() && all
     }
 
     /// Claims it; whoever has it already gets a new token, and the old one is void.
@@ -381,34 +400,42 @@ impl Review {
         match said.ruling {
             Ruling::Reject => self.close(ReviewStatus::Rejected, now_ms),
             Ruling::NeedsConsultation => {
-                self.approvals.clear();
+                self.forget_approvals();
                 self.edited = None;
                 self.conditions.clear();
                 self.claim = None;
                 self.status = ReviewStatus::NeedsConsultation;
                 self.call_council(now_ms);
             }
-            Ruling::Approve => self.approve(&who.person, said.conditions, now_ms),
+            Ruling::Approve => self.approve(who, said.conditions, now_ms),
             Ruling::EditAndApprove { text } => {
                 if self.edited.as_ref() != Some(&text) {
                     // Whoever said yes before said it to another text.
-                    self.approvals.clear();
+                    self.forget_approvals();
                     self.edited = Some(text);
                 }
-                self.approve(&who.person, said.conditions, now_ms);
+                self.approve(who, said.conditions, now_ms);
             }
         }
         Ok(())
     }
 
-    fn approve(&mut self, person: &str, conditions: Vec<String>, now_ms: u64) {
+    fn forget_approvals(&mut self) {
+        self.approvals.clear();
+        self.spoken_for.clear();
+    }
+
+    fn approve(&mut self, who: &Decider, conditions: Vec<String>, now_ms: u64) {
         for condition in conditions {
             if !self.conditions.contains(&condition) {
                 self.conditions.push(condition);
             }
         }
-        self.approvals.push(person.to_owned());
-        if self.approvals.len() >= self.approvals_needed() {
+        self.approvals.push(who.person.clone());
+        let spoken_for: Vec<_> =
+            self.communities().filter(|id| who.elder_of.contains(id)).collect();
+        self.spoken_for.extend(spoken_for);
+        if self.is_agreed() {
             self.close(ReviewStatus::Approved, now_ms);
         } else {
             self.assigned_to = None;

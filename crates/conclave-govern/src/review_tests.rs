@@ -10,6 +10,7 @@ fn new(community: Option<&str>, four_eyes: bool) -> NewReview {
         tenant: TenantId::new("t").unwrap(),
         content_type: "chat".into(),
         community: community.map(str::to_owned),
+        others: vec![],
         issues: vec![],
         priority: Priority::Urgent,
         audit_id: None,
@@ -211,4 +212,40 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_belongs_to_two_communities_needs_an_elder_of_each() {
+    let of = |person: &str, communities: &[&str]| Decider {
+        elder_of: communities.iter().map(|one| (*one).to_owned()).collect(),
+        ..elder(person)
+    };
+    let new = NewReview { others: vec!["Sea People".into()], ..new(Some("River People"), true) };
+    let say_yes = |review: &mut Review, who: &Decider| {
+        let token = review.claim(who, 1).unwrap();
+        review.decide(who, token, say(Ruling::Approve), 2).unwrap();
+        review.status
+    };
+    let mut review = Review::open(&new, 0);
+    assert_eq!(say_yes(&mut review, &elder("a")), ReviewStatus::Pending);
+    assert_eq!(say_yes(&mut review, &elder("b")), ReviewStatus::Pending, "two, but of one people");
+    assert_eq!(review.claim(&of("h", &["hill people"]), 1), Err(ReviewRefusal::NotAnElder));
+    assert_eq!(say_yes(&mut review, &of("s", &["sea people"])), ReviewStatus::Approved);
+    let mut review = Review::open(&new, 0);
+    let both = of("m", &["river people", "sea people"]);
+    assert_eq!(say_yes(&mut review, &both), ReviewStatus::Pending, "four eyes all the same");
+    assert_eq!(say_yes(&mut review, &elder("a")), ReviewStatus::Approved);
+    let mut review = Review::open(&new, 0);
+    say_yes(&mut review, &of("s", &["sea people"]));
+    let token = review.claim(&elder("a"), 1).unwrap();
+    review.decide(&elder("a"), token, edit("other words"), 2).unwrap();
+    assert_eq!(
+        say_yes(&mut review, &elder("b")),
+        ReviewStatus::Pending,
+        "the sea has not seen them"
+    );
+    let mut review = Review::open(&new, 0);
+    let token = review.claim(&of("s", &["sea people"]), 1).unwrap();
+    review.decide(&of("s", &["sea people"]), token, say(Ruling::Reject), 2).unwrap();
+    assert_eq!(review.status, ReviewStatus::Rejected, "one no is enough");
 }

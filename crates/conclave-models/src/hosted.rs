@@ -98,6 +98,12 @@ impl HostedModel {
         Self { provider, upstream_model, url }
     }
 
+    /// Who runs it.
+    #[must_use]
+    pub fn provider_name(&self) -> &str {
+        self.provider.name()
+    }
+
     /// Another model of the same provider, over the same connections.
     #[must_use]
     pub fn with_model(&self, upstream_model: &str) -> Self {

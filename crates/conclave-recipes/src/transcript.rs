@@ -11,6 +11,9 @@ pub const SEGMENTS_MAX: usize = 10_000;
 /// So many bytes of text may all of them have together.
 pub const TEXT_BYTES_MAX: usize = 2 << 20;
 
+/// So many bytes may an id or the name of a speaker have.
+pub const NAME_BYTES_MAX: usize = 256;
+
 /// One passage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
@@ -62,13 +65,21 @@ impl Transcript {
             return Err(format!("at most {TRANSCRIPTS_MAX} transcripts fit in one run"));
         }
         let segments: usize = all.iter().map(|one| one.segments.len()).sum();
-        let bytes: usize = all.iter().flat_map(|one| &one.segments).map(|s| s.text.len()).sum();
+        let bytes: usize = all.iter().map(Self::text_bytes).sum();
         if segments > SEGMENTS_MAX || bytes > TEXT_BYTES_MAX {
             return Err(format!(
                 "transcripts may have {SEGMENTS_MAX} segments and {TEXT_BYTES_MAX} bytes together"
             ));
         }
         for (at, one) in all.iter().enumerate() {
+            let speakers = one.segments.iter().map(|segment| segment.speaker.as_str());
+            // They stand in the lines that a model is shown, and must not be able to make another.
+            if !std::iter::once(one.id.as_str()).chain(speakers).all(is_name) {
+                return Err(format!(
+                    "input.transcripts[{at}]: an id or a speaker has at most {NAME_BYTES_MAX} bytes \
+                     and no control characters"
+                ));
+            }
             if all[..at].iter().any(|earlier| earlier.id == one.id) {
                 return Err(format!("input.transcripts[{at}].id stands there twice"));
             }
@@ -81,11 +92,21 @@ impl Transcript {
         Ok(())
     }
 
+    /// How much was said, and by whom, in bytes.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        self.segments.iter().map(|one| one.text.len() + one.speaker.len()).sum()
+    }
+
     /// The passage with this number.
     #[must_use]
     pub fn segment(&self, index: u32) -> Option<&Segment> {
         self.segments.iter().find(|segment| segment.index == index)
     }
+}
+
+fn is_name(text: &str) -> bool {
+    text.len() <= NAME_BYTES_MAX && !text.chars().any(char::is_control)
 }
 
 /// Transcripts as a model is shown them: every line can be cited.
@@ -118,6 +139,11 @@ mod tests {
         let same = json!([{"index": 1, "text": "a"}, {"index": 1, "text": "b"}]);
         let same = json!({"transcripts": [{"id": "a", "segments": same}]});
         assert!(Transcript::given(&same).unwrap_err().contains("index twice"));
+        for speaker in ["a\n[9] b", "a".repeat(257).as_str()] {
+            let segments = json!([{"index": 1, "speaker": speaker, "text": "a"}]);
+            let forged = json!({"transcripts": [{"id": "a", "segments": segments}]});
+            assert!(Transcript::given(&forged).unwrap_err().contains("speaker"), "{speaker}");
+        }
         let many: Vec<_> = (0..65).map(|at| one(&at.to_string())).collect();
         assert!(Transcript::given(&json!({"transcripts": many})).unwrap_err().contains("64"));
         assert!(Transcript::given(&json!({"transcripts": 7})).is_err());

@@ -125,6 +125,8 @@ async fn the_reference_example_goes_through_a_mock_model() {
     assert_eq!(answer.status, 403, "{}", answer.body);
     assert_eq!(answer.json()["error"]["code"], "consent_withdrawn");
     assert_eq!(mock.bodies().len(), asked, "no model was asked");
+    let again = house.get(&format!("/v1/agents/runs/{id}")).await;
+    assert_eq!(again.json()["error"]["code"], "consent_withdrawn", "{}", again.body);
     assert_eq!(house.get("/v1/agents/runs/nothing").await.status, 404);
     assert_eq!(house.post("/v1/agents/fortune-teller/execute", &example()).await.status, 404);
     assert!(house.stop());

@@ -18,7 +18,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use conclave_core::AuditId;
 use conclave_engine::{Caller, Held, People, PeopleError, ReviewFilter, held_words};
-use conclave_govern::{Decider, Ruling, Said};
+use conclave_govern::{Decider, Review, Ruling, Said};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ async fn sheet(
         ("Priority", Text::short(&outcome_word(review.priority.as_str()))),
         ("Kind", Text::short(&outcome_word(review.kind.as_str()))),
         ("Content", Text::short(&review.content_type)),
-        ("Community", Text::short(review.community.as_deref().unwrap_or("–"))),
+        ("Community", Text::short(&communities(review))),
         ("Given to", Text::short(review.assigned_to.as_deref().unwrap_or("–"))),
         ("Approvals", Text::short(&approvals)),
         ("Council called", Text::short(yes_no(review.council))),
@@ -195,6 +195,11 @@ async fn sheet(
         words: if claimed { words(dashboard, visitor, held).await? } else { None },
         trouble,
     })
+}
+
+fn communities(review: &Review) -> String {
+    let all: Vec<_> = review.community.iter().chain(&review.others).map(String::as_str).collect();
+    if all.is_empty() { "–".to_owned() } else { all.join(", ") }
 }
 
 async fn words(

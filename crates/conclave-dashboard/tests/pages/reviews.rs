@@ -20,6 +20,7 @@ async fn submitted(
         tenant: TenantId::new("default").unwrap(),
         content_type: "chat".into(),
         community: community.map(str::to_owned),
+        others: vec![],
         issues: vec![Issue { code: "x".into(), detail }],
         priority: Priority::Urgent,
         audit_id: Some(id),

@@ -3,7 +3,9 @@
 use crate::fakes::Scripted;
 use crate::people::{Office, caller, office};
 use crate::turns::{House, KIND, house, jury, turn};
-use conclave_core::{Candidate, FinishReason, KeyId, Outcome, Sensitivity};
+use conclave_core::{
+    Candidate, FinishReason, KeyId, Message, Outcome, Role, Sensitivity, ToolCall,
+};
 use conclave_engine::{
     Caller, Engine, GovernError, Governance, Governed, KeyRole, Released, Settings, Turn,
 };
@@ -15,6 +17,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub const TOLD: &str = "And then they carried the churinga to the cave.";
 
@@ -64,7 +67,7 @@ async fn what_the_input_holds_never_reaches_a_model() {
     assert!(house.model.asked.lock().unwrap().is_empty());
     let id = reply.review_id.unwrap();
     let tenant = turn("").tenant;
-    let released = || house.engine.released(&tenant, reply.decision.id);
+    let released = || house.engine.released(&tenant, reply.decision.id, "app");
     assert!(matches!(released().await.unwrap(), Released::Waiting { .. }));
     decide(&office, &id, &[Ruling::Approve, Ruling::EditAndApprove { text: "x".into() }]).await;
     assert!(
@@ -83,7 +86,7 @@ async fn a_reply_that_tells_is_held_and_released_by_two_elders_alone() {
     assert!(!reply.decision.choices[0].delivered.text.contains("churinga"));
     let tenant = turn("").tenant;
     decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Approve, Ruling::Approve]).await;
-    let released = house.engine.released(&tenant, reply.decision.id).await.unwrap();
+    let released = house.engine.released(&tenant, reply.decision.id, "app").await.unwrap();
     let Released::Approved { text, edited, .. } = released else { panic!("{released:?}") };
     assert_eq!((text.as_deref(), edited), (Some(TOLD), false));
     let told = office.records.entries();
@@ -97,7 +100,7 @@ async fn what_was_rejected_is_never_released() {
     let (house, office) = governed(Scripted::saying(&[Ok(TOLD)])).await;
     let reply = house.engine.deliver(keyed("Tell me of the river.")).await.unwrap();
     decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Reject]).await;
-    let released = house.engine.released(&turn("").tenant, reply.decision.id).await.unwrap();
+    let released = house.engine.released(&turn("").tenant, reply.decision.id, "app").await.unwrap();
     assert!(matches!(released, Released::Rejected { .. }), "{released:?}");
 }
 
@@ -186,4 +189,90 @@ async fn a_reply_made_elsewhere_waits_for_elders_too() {
     assert_eq!((judged.decision.outcome, judged.review_id), (Outcome::Delivered, None));
     let read = house.engine.moderate(keyed(TOLD)).await.unwrap();
     assert_eq!(read.decision.outcome, Outcome::Delivered, "moderation only reads");
+}
+
+#[tokio::test]
+async fn everything_a_model_would_be_shown_and_do_is_looked_at() {
+    let (house, _office) = governed(Scripted::saying(&[Ok(KIND)])).await;
+    for role in [Role::System, Role::Developer, Role::Assistant] {
+        let mut turn = keyed("Tell me of the river.");
+        turn.conversation =
+            [Message::text(role, TOLD), Message::text(Role::User, "Tell me of the river.")].into();
+        let reply = house.engine.deliver(turn).await.unwrap();
+        assert_eq!(reply.decision.outcome, Outcome::Held, "{role:?}");
+    }
+    assert!(house.model.asked.lock().unwrap().is_empty());
+    let call = ToolCall { id: "1".into(), name: "post".into(), arguments: TOLD.into() };
+    let reply = Candidate { text: KIND.into(), tool_calls: vec![call], ..Candidate::default() };
+    let judged = house.engine.verify(keyed("Tell me of the river."), reply).await.unwrap();
+    assert_eq!(judged.decision.outcome, Outcome::Held);
+}
+
+#[tokio::test]
+async fn every_held_choice_is_shown_and_released_with_the_others() {
+    let other = "They sang to the churinga until morning.";
+    let (house, office) = governed(Scripted::saying(&[Ok(TOLD), Ok(other)])).await;
+    let asked = Turn { choices: 2, ..keyed("Tell me of the river.") };
+    let reply = house.engine.deliver(asked).await.unwrap();
+    assert_eq!(reply.decision.outcome, Outcome::Held);
+    let tenant = turn("").tenant;
+    let words = house.engine.held_words(&tenant, reply.decision.id).await.unwrap().unwrap();
+    let shown = words.reply.unwrap();
+    assert!(shown.contains(TOLD) && shown.contains(other), "{shown}");
+    decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Approve, Ruling::Approve]).await;
+    let released = house.engine.released(&tenant, reply.decision.id, "app").await.unwrap();
+    let Released::Approved { text, .. } = released else { panic!("{released:?}") };
+    assert_eq!(text, Some(shown));
+}
+
+/// Protocols that can be asked once, and then again when they are back.
+struct Fading {
+    people: Arc<conclave_engine::People>,
+    asked: AtomicUsize,
+}
+
+impl Governance for Fading {
+    fn consent<'a>(
+        &'a self,
+        tenant: &'a conclave_core::TenantId,
+        ask: ConsentAsk,
+    ) -> BoxFuture<'a, Result<ConsentState, GovernError>> {
+        Governance::consent(&*self.people, tenant, ask)
+    }
+
+    fn look<'a>(
+        &'a self,
+        tenant: &'a conclave_core::TenantId,
+        ask: CulturalAsk,
+    ) -> BoxFuture<'a, Result<CulturalFinding, GovernError>> {
+        if self.asked.fetch_add(1, Ordering::Relaxed) == 1 {
+            panic!("told to");
+        }
+        self.people.look(tenant, ask)
+    }
+
+    fn submit(&self, review: NewReview) -> BoxFuture<'_, Result<String, GovernError>> {
+        self.people.submit(review)
+    }
+}
+
+#[tokio::test]
+async fn a_reply_nobody_could_look_at_is_looked_at_before_a_reviewers_yes_counts() {
+    for (line, released) in [(TOLD, false), (KIND, true)] {
+        let (mut house, office) = governed(Scripted::saying(&[Ok(line)])).await;
+        let (people, asked) = (office.people.clone(), AtomicUsize::new(0));
+        house.engine.governed.governance = Some(Arc::new(Fading { people, asked }));
+        let settings = Settings { staffed: true, ..(*house.engine.settings).clone() };
+        house.engine.settings = Arc::new(settings);
+        let reply = house.engine.deliver(keyed("Tell me of the river.")).await.unwrap();
+        assert_eq!(reply.decision.outcome, Outcome::Held, "{:?}", reply.decision.choices);
+        let tenant = turn("").tenant;
+        let reviewer = Caller { tenant: tenant.clone(), ..caller("r", KeyRole::Reviewer) };
+        let id = reply.review_id.unwrap();
+        let token = office.people.claim_review(&reviewer, &id).await.unwrap().review.fence;
+        let said = Said { ruling: Ruling::Approve, notes: "n".into(), conditions: vec![] };
+        office.people.decide_review(&reviewer, &id, token, &said).await.unwrap();
+        let got = house.engine.released(&tenant, reply.decision.id, "app").await.unwrap();
+        assert_eq!(matches!(got, Released::Approved { .. }), released, "{got:?}");
+    }
 }

@@ -3,6 +3,7 @@
 
 mod directives;
 mod fakes;
+mod held_runs;
 mod holding;
 mod keepers;
 mod money;

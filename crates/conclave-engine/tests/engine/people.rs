@@ -76,6 +76,7 @@ fn review(kind: ReviewKind, community: Option<&str>, audit: u64) -> NewReview {
         tenant: tenant("t"),
         content_type: "chat".into(),
         community: community.map(str::to_owned),
+        others: vec![],
         issues: vec![],
         priority: Priority::High,
         audit_id: Some(AuditId::from_parts(audit, [1; 10])),

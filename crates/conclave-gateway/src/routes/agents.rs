@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use conclave_core::AuditId;
 use conclave_engine::trace::followed;
-use conclave_engine::{Ending, ExecuteError, Executed, FetchedRun, KeyRecord, Run};
+use conclave_engine::{Caller, Ending, ExecuteError, Executed, FetchedRun, KeyRecord, Run};
 use conclave_recipes::RunRequest;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
@@ -109,7 +109,12 @@ pub(super) async fn fetch(
         let key = admit(&gateway, &headers, Need::Converse)?;
         let missing = || ApiError::not_found("There is no run with this id.");
         let audit = AuditId::parse(&id).ok_or_else(missing)?;
-        let found = gateway.engine().fetch_run(&key.tenant, audit, key.id.as_str()).await;
+        let caller = Caller {
+            holder: key.id.as_str().to_owned(),
+            tenant: key.tenant.clone(),
+            role: key.role,
+        };
+        let found = gateway.engine().fetch_run(&caller, audit).await;
         match found.map_err(api_error)? {
             FetchedRun::Missing => Err(missing()),
             FetchedRun::Waiting { review, state } => {
@@ -127,6 +132,7 @@ pub(super) async fn fetch(
             FetchedRun::Rejected { review } => Err(ApiError::forbidden(format!(
                 "People decided that this result is not given out (review {review})."
             ))),
+            FetchedRun::Refused(refusal) => Err(ApiError::refused(refusal)),
             FetchedRun::Ended(response) => Ok(Json(*response).into_response()),
         }
     };

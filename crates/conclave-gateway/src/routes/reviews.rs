@@ -175,7 +175,11 @@ pub(super) async fn result(
         let audit = held.review.audit_id.as_deref().and_then(AuditId::parse);
         let nothing = || ApiError::not_found("This review holds no decision.");
         let audit = audit.ok_or_else(nothing)?;
-        let released = desk.engine.released(&desk.caller.tenant, audit).await.map_err(trouble)?;
+        let (tenant, holder) = (&desk.caller.tenant, &desk.caller.holder);
+        let released = desk.engine.released(tenant, audit, holder).await.map_err(trouble)?;
+        if let Released::Refused { refusal, .. } = released {
+            return Err(ApiError::refused(refusal));
+        }
         let (status, body) = released_view(&id, released);
         Ok((status, Json(body)).into_response())
     };
@@ -184,7 +188,9 @@ pub(super) async fn result(
 
 fn released_view(id: &str, released: Released) -> (StatusCode, Value) {
     let (code, rest) = match released {
-        Released::NeverHeld => (StatusCode::NOT_FOUND, json!({"status": "unknown"})),
+        Released::NeverHeld | Released::Refused { .. } => {
+            (StatusCode::NOT_FOUND, json!({"status": "unknown"}))
+        }
         Released::Waiting { status, .. } => (StatusCode::ACCEPTED, json!({"status": status})),
         Released::Approved { text, edited, conditions, .. } => (
             StatusCode::OK,
@@ -235,6 +241,7 @@ fn view(desk: &Desk, held: &Held, decider: &Decider) -> Value {
         "kind": review.kind,
         "content_type": review.content_type,
         "community": review.community,
+        "others": review.others,
         "issues": review.issues,
         "priority": review.priority,
         "status": review.status,

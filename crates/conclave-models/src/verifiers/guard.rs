@@ -5,7 +5,7 @@
 use super::{GUARD_TOKENS, OutsideSeat, failed, heard, material, most_of, opinion, seated, unseen};
 use crate::chain::PricedModel;
 use conclave_core::{Category, Message, MicroUsd, Opinion, Reason, Role, Score, Vote};
-use conclave_engine::{Case, Hearing, ModelRequest, Verifier, VerifierError};
+use conclave_engine::{Case, Elsewhere, Hearing, ModelRequest, Verifier, VerifierError};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;
@@ -106,6 +106,11 @@ impl Guard {
 
 impl Verifier for Guard {
     seated!();
+
+    fn elsewhere(&self) -> Option<Elsewhere> {
+        let provider = self.model.model.provider_name().into();
+        Some(Elsewhere { provider, model: self.model.name.clone() })
+    }
 
     fn most(&self, case: &Case) -> MicroUsd {
         most_of(&self.model, case, GUARD_TOKENS)

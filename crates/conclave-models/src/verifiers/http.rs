@@ -5,7 +5,7 @@ use crate::config::{ConfigError, ProviderConfig};
 use crate::link::{Call, Link, Received};
 use crate::ssrf::system_lookup;
 use conclave_core::{MicroUsd, Opinion, Reason, Vote};
-use conclave_engine::{Case, Hearing, Verifier, VerifierError};
+use conclave_engine::{Case, Elsewhere, Hearing, Verifier, VerifierError};
 use futures_util::future::BoxFuture;
 use reqwest::{StatusCode, Url};
 use serde::Deserialize;
@@ -84,6 +84,11 @@ impl HttpVerifier {
 
 impl Verifier for HttpVerifier {
     seated!();
+
+    fn elsewhere(&self) -> Option<Elsewhere> {
+        let name: Arc<str> = Arc::from(&*self.place.seat.verifier);
+        Some(Elsewhere { provider: name.clone(), model: name })
+    }
 
     fn most(&self, _case: &Case) -> MicroUsd {
         self.price

@@ -10,7 +10,7 @@ use super::judge_prompt::{self, Reading, Secrets};
 use super::{JUDGE_TOKENS, OutsideSeat, failed, heard, material, most_of, opinion, seated, unseen};
 use crate::chain::PricedModel;
 use conclave_core::{Message, MicroUsd, Opinion, Reason, Role, Score, Vote};
-use conclave_engine::{Case, Entropy, Hearing, ModelRequest, Verifier, VerifierError};
+use conclave_engine::{Case, Elsewhere, Entropy, Hearing, ModelRequest, Verifier, VerifierError};
 use futures_util::future::{BoxFuture, join};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -90,6 +90,11 @@ impl ModelJudge {
 
 impl Verifier for ModelJudge {
     seated!();
+
+    fn elsewhere(&self) -> Option<Elsewhere> {
+        let provider = self.model.model.provider_name().into();
+        Some(Elsewhere { provider, model: self.model.name.clone() })
+    }
 
     fn hear(&self, case: Arc<Case>) -> BoxFuture<'_, Hearing> {
         Box::pin(async move { self.both_views(&case).await })

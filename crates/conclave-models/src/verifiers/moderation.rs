@@ -6,7 +6,7 @@ use super::{OutsideSeat, failed, heard, material, opinion, seated, unseen};
 use crate::hosted::Provider;
 use crate::link::{Call, Received};
 use conclave_core::{Category, MicroUsd, Opinion, Reason, Vote};
-use conclave_engine::{Case, Hearing, Verifier, VerifierError};
+use conclave_engine::{Case, Elsewhere, Hearing, Verifier, VerifierError};
 use futures_util::future::BoxFuture;
 use reqwest::Url;
 use serde::Deserialize;
@@ -93,6 +93,11 @@ impl Moderation {
 
 impl Verifier for Moderation {
     seated!();
+
+    fn elsewhere(&self) -> Option<Elsewhere> {
+        let model = self.model.as_str().into();
+        Some(Elsewhere { provider: self.provider.name().into(), model })
+    }
 
     fn most(&self, case: &Case) -> MicroUsd {
         if case.candidate.is_silence() { MicroUsd(0) } else { self.price }

@@ -218,6 +218,7 @@ fn review(audit: u64) -> NewReview {
         tenant: TenantId::new("acme").unwrap(),
         content_type: "chat".into(),
         community: None,
+        others: vec![],
         issues: vec![],
         priority: Priority::High,
         audit_id: Some(AuditId::from_parts(audit, [1; 10])),
