@@ -5,15 +5,14 @@
 
 use crate::delivery::Delivery;
 use crate::engine::Engine;
-use crate::guards::harm_of;
 use crate::ports::AppendError;
 use crate::run_model::NoResult;
 use crate::running::{Run, Running, texts};
 use conclave_core::{AuditId, GenerationFailure, MicroUsd, Outcome, SessionId, Usage, UserId};
 use conclave_pii::Tokens;
 use conclave_recipes::{
-    Address, CitationReport, Intake, Measured, Offer, Passage, Phase, Recipe, Seen, Transcript,
-    Work, Wrong, check_citations, evaluate, intake, sentinel, steward,
+    Address, CitationReport, Intake, Measured, Passage, Phase, Recipe, Transcript, Work, Wrong,
+    check_citations, evaluate, intake,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -65,6 +64,8 @@ pub struct Executed {
     pub cost: MicroUsd,
     /// The time that was added to the models' own.
     pub overhead: Duration,
+    /// When it is worth while to ask again, where money was short.
+    pub retry_at_ms: Option<u64>,
     /// What the client gets: `success`, `data`, `citations`, `metadata`.
     pub response: Value,
     /// The hash of the decision's leaf.
@@ -151,6 +152,7 @@ impl Engine {
             model,
             downgraded: false,
             reserved: None,
+            retry_at_ms: None,
             attempts: Vec::new(),
             usage: Usage::default(),
             cost: MicroUsd(0),
@@ -171,7 +173,7 @@ impl Engine {
             Work::Model => self.ask_models(&mut run).await,
             Work::ConsentIntake => Ok(self.take_in(&mut run)),
             Work::GovernanceSentinel => Ok(self.stand_guard(&run).await),
-            Work::CostSteward => Ok(self.keep_house(&run)),
+            Work::CostSteward => self.keep_house(&run).await,
         };
         let made = made.and_then(|result| {
             let problems = run.recipe.output.problems(&result);
@@ -210,18 +212,6 @@ impl Engine {
         self.conclude_run(run, ending).await
     }
 
-    pub(crate) async fn settle_run(&self, run: &Running) {
-        let (Some(purse), Some(_)) = (&self.governed.purse, run.reserved) else { return };
-        match purse.settle(&run.tenant, run.id.0.into_bytes(), run.cost).await {
-            Ok(crossings) => {
-                crossings.iter().for_each(|crossing| self.note_crossing(&run.tenant, crossing));
-            }
-            Err(error) => {
-                tracing::error!(run = %run.id, %error, "money is settled from the ledger later");
-            }
-        }
-    }
-
     fn take_in(&self, run: &mut Running) -> Value {
         let context = &run.request.context;
         let given = run.input["source_metadata"]["source_id"].as_str().map(str::to_owned);
@@ -239,41 +229,6 @@ impl Engine {
             wanted: &context.consent_scope,
         };
         intake(&run.input, &with, &mut run.tokens)
-    }
-
-    async fn stand_guard(&self, run: &Running) -> Value {
-        let request = texts(&run.input["request"]).join("\n");
-        let response = texts(&run.input["response"]).join("\n");
-        let count = |text: &str| {
-            let found = self.workshop.finder.find(text).into_iter();
-            found.filter(conclave_pii::is_identifying).count()
-        };
-        let (pii_request, pii_response) = (count(&request), count(&response));
-        let asked = self.read_words(request, Phase::Pre).await;
-        let said = self.read_words(response, Phase::Post).await;
-        let seen = Seen {
-            pii_request,
-            pii_response,
-            harm_request: asked.harm.hundredths(),
-            harm_response: harm_of(&said),
-            injection: asked.injection.hundredths(),
-            crisis: asked.crisis.hundredths(),
-        };
-        sentinel(&run.input, &seen)
-    }
-
-    fn keep_house(&self, run: &Running) -> Value {
-        let named = self.models.names().into_iter();
-        let offers: Vec<_> = named
-            .filter_map(|(model, _)| {
-                let offered = self.models.find(&model)?;
-                let (input_price, output_price) = (offered.input_price, offered.output_price);
-                Some(Offer { model, input_price, output_price })
-            })
-            .collect();
-        let limits = run.recipe.thresholds(run.request.context.sensitivity_level);
-        let lately = self.workshop.lately(&run.recipe.name).map(|(p95, _)| p95);
-        steward(&run.input, &offers, lately, limits.p95_ms)
     }
 
     /// Citations, empathy and the latest runs, held against the limits in force.
@@ -407,6 +362,10 @@ fn failed(why: &NoResult) -> Ending {
             let message = format!("The model's result has the wrong shape: {first}.");
             Ending::Failed { late: false, message }
         }
+        NoResult::NoBooks => Ending::Failed {
+            late: false,
+            message: "The accounts cannot be reached right now.".to_owned(),
+        },
         NoResult::NoModel => {
             let message = "This recipe needs a model; set `recipes.large`.".to_owned();
             Ending::Failed { late: false, message }

@@ -184,7 +184,7 @@ impl Engine {
                 subject,
                 scopes: context.consent_scope.clone(),
                 purpose: context.purpose.clone(),
-                party: None,
+                party: context.party.clone(),
                 now_ms: self.clock.now_ms(),
             };
             let state = answer(async { governance.consent(&run.tenant, ask).await }).await;

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod accounts_in_memory;
+mod books;
 mod check;
 mod check_line;
 mod consents;
@@ -26,6 +27,7 @@ mod holding;
 mod influence;
 mod key_desk;
 mod known_protocols;
+mod latency;
 mod memory;
 mod moderate;
 mod off_thread;
@@ -49,6 +51,7 @@ mod run_panel;
 mod run_record;
 mod running;
 mod runs;
+mod sentinel;
 mod settings;
 mod spend;
 mod steward;

@@ -1,7 +1,7 @@
 //! One run of a recipe while it is under way: what is known, and what guards have said.
 
 use crate::memory::Remembered;
-use crate::ports::{OfferedModel, Pseudonyms};
+use crate::ports::Pseudonyms;
 use conclave_core::{
     AuditId, Candidate, GenerationFailure, KeyId, MicroUsd, PanelRun, TenantId, Usage,
 };
@@ -58,6 +58,8 @@ pub(crate) struct Running {
     pub model: String,
     pub downgraded: bool,
     pub reserved: Option<MicroUsd>,
+    /// When it is worth while to ask again, where money was short.
+    pub retry_at_ms: Option<u64>,
     pub attempts: Vec<Result<Candidate, GenerationFailure>>,
     pub usage: Usage,
     pub cost: MicroUsd,
@@ -94,9 +96,9 @@ impl Running {
         self.outcomes.iter().max_by_key(|outcome| outcome.taken)
     }
 
-    pub(crate) fn spend(&mut self, offered: &OfferedModel, usage: Usage) {
+    pub(crate) fn spend(&mut self, cost: MicroUsd, usage: Usage) {
         self.usage = self.usage.plus(usage);
-        self.cost = self.cost.saturating_add(offered.cost(usage));
+        self.cost = self.cost.saturating_add(cost);
     }
 }
 

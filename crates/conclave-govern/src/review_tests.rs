@@ -29,7 +29,7 @@ fn reviewer(person: &str) -> Decider {
 }
 
 fn say(ruling: Ruling) -> Said {
-    Said { ruling, notes: "n".into(), conditions: vec![] }
+    Said { ruling, notes: "n".into(), conditions: vec![], pii_missed: None }
 }
 
 fn edit(text: &str) -> Said {

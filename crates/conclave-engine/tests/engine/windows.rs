@@ -43,8 +43,8 @@ impl ModelDirectory for Piecewise {
         Some(OfferedModel {
             model: Arc::new(self.clone()),
             provider: "test".into(),
-            input_price: MicroUsd(0),
-            output_price: MicroUsd(0),
+            input_price: MicroUsd(1_000_000),
+            output_price: MicroUsd(1_000_000),
         })
     }
 
@@ -137,6 +137,11 @@ async fn a_veto_stops_what_has_begun_and_our_words_end_it() {
     let text = &decision.choices[0].delivered.text;
     assert!(text.starts_with(&left[0]) && text.len() > left[0].len() + 20, "{text}");
     assert!(!text.contains("do it"));
+    assert!(
+        decision.cost.0 > 8_192,
+        "nobody saw its end, so it costs its most: {}",
+        decision.cost.0
+    );
 }
 
 #[tokio::test]
