@@ -123,16 +123,16 @@ async fn the_whole_prompt_of_a_recipe_is_paid_for_in_advance() {
 
 #[tokio::test]
 async fn from_the_share_of_the_policy_on_runs_ask_its_cheaper_model() {
-    let kept = titles(
-        json!({
-            "daily_budget_usd": 1, "auto_downgrade_enabled": true, "downgrade_model": "small",
-            "downgrade_at_percent": 1, "prices": {
-                "scripted": {"input_usd_per_million": 1_000, "output_usd_per_million": 1_000},
-            },
-        }),
-        "block",
-    );
+    // A run may cost some 45,000 micro-USD and costs 20; a hundredth of the budget are 600.
+    let policy = json!({
+        "daily_budget_usd": 0.06, "auto_downgrade_enabled": true, "downgrade_model": "small",
+        "downgrade_at_percent": 1,
+    });
+    let kept = titles(policy, "block");
     assert_eq!(run(&kept).await.response["metadata"]["model"], "scripted");
+    for _ in 0..30 {
+        run(&kept).await;
+    }
     let done = run(&kept).await;
     assert_eq!(done.response["metadata"]["model"], "small", "{}", done.response);
     let guards = done.response["metadata"]["guards"].to_string();
