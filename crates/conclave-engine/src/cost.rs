@@ -1,5 +1,5 @@
-//! What a turn cost, as far as its end was seen: every candidate at the price of whoever wrote it, and every verifier that was
-//! paid.
+//! What a turn cost, as far as its end was seen: every candidate at the price of whoever wrote it, and every
+//! verifier that was paid.
 
 use crate::decision::Choice;
 use conclave_core::{Attempt, Candidate, MicroUsd, Usage};

@@ -102,6 +102,18 @@ fn four_eyes_are_those_of_two_people_on_one_text() {
 }
 
 #[test]
+fn one_who_found_what_was_missed_is_not_outvoted() {
+    let mut review = Review::open(&new(Some("River People"), true), 0);
+    assert_eq!(review.pii_missed, None, "nobody looked");
+    for (at, person, found) in [(1, "a", true), (3, "b", false)] {
+        let token = review.claim(&elder(person), at).unwrap();
+        let said = Said { pii_missed: Some(found), ..say(Ruling::Approve) };
+        review.decide(&elder(person), token, said, at + 1).unwrap();
+    }
+    assert_eq!((review.status, review.pii_missed), (ReviewStatus::Approved, Some(true)));
+}
+
+#[test]
 fn time_reminds_then_calls_the_council_and_frees_claims() {
     const HOUR: u64 = 3_600_000;
     let mut review = Review::open(&new(None, false), 0);
