@@ -23,6 +23,9 @@ pub struct Candidate {
     /// Who wrote it in place of the model that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<StandIn>,
+    /// Whether it was cut off while it was being written: nobody saw what its provider counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut_off: bool,
 }
 
 impl Candidate {

@@ -1,5 +1,5 @@
-//! What a turn cost: every candidate at the price of whoever wrote it, and every verifier that was
-//! paid.
+//! What a turn cost, as far as its end was seen: every candidate at the price of whoever wrote it, and every
+//! verifier that was paid.
 
 use crate::decision::Choice;
 use conclave_core::{Attempt, Candidate, MicroUsd, Usage};
@@ -18,6 +18,8 @@ fn of_attempt(attempt: &Attempt, price: &impl Fn(Usage) -> MicroUsd) -> MicroUsd
 
 fn of_candidate(candidate: &Candidate, price: &impl Fn(Usage) -> MicroUsd) -> MicroUsd {
     match &candidate.stand_in {
+        // Its end was not seen, and is charged apart.
+        _ if candidate.is_cut_off => MicroUsd(0),
         Some(stand_in) => stand_in.cost,
         None => price(candidate.usage),
     }

@@ -182,12 +182,18 @@ impl Engine {
         self.guard_input(&turn, &mut examined).await;
         let field = self.sense(&turn, &examined);
         let given = OfferedModel {
-            model: Arc::new(Given(reply)),
+            model: Arc::new(Given(reply.clone())),
             provider: "external".into(),
             input_price: MicroUsd(0),
             output_price: MicroUsd(0),
         };
-        let spending = Spending::unlimited(given.clone());
+        let spending = match examined.stop {
+            Some(_) => Spending::unlimited(given.clone()),
+            None => {
+                let made = (given.clone(), &reply);
+                self.pay_for_judging(&turn, &examined, &in_force, made).await?
+            }
+        };
         let paid = (&spending, &in_force);
         if let Some(stop) = examined.stop {
             let choice = self.stopped(&turn, &examined, stop);

@@ -6,18 +6,14 @@
 use crate::agreed::digest;
 use crate::delivery::Delivery;
 use crate::engine::Engine;
-use crate::guards::harm_of;
 use crate::ports::AppendError;
 use crate::run_model::NoResult;
 use crate::running::{Run, Running, texts};
-use conclave_core::{
-    AuditId, GenerationFailure, MicroUsd, Mode, Outcome, SessionId, Usage, UserId,
-};
-use conclave_detect::Reading;
+use conclave_core::{AuditId, GenerationFailure, MicroUsd, Outcome, SessionId, Usage, UserId};
 use conclave_pii::Tokens;
 use conclave_recipes::{
-    Address, CitationReport, Guard, Intake, Measured, Offer, Passage, Phase, Recipe, Seen, Taken,
-    Transcript, Work, Wrong, check_citations, evaluate, intake, sentinel, steward,
+    Address, CitationReport, Guard, Intake, Measured, Passage, Phase, Recipe, Taken, Transcript,
+    Work, Wrong, check_citations, evaluate, intake,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -71,6 +67,8 @@ pub struct Executed {
     pub cost: MicroUsd,
     /// The time that was added to the models' own.
     pub overhead: Duration,
+    /// When it is worth while to ask again, where money was short.
+    pub retry_at_ms: Option<u64>,
     /// What the client gets: `success`, `data`, `citations`, `metadata`.
     pub response: Value,
     /// The hash of the decision's leaf.
@@ -162,6 +160,7 @@ impl Engine {
             model,
             downgraded: false,
             reserved: None,
+            retry_at_ms: None,
             attempts: Vec::new(),
             usage: Usage::default(),
             cost: MicroUsd(0),
@@ -182,7 +181,7 @@ impl Engine {
             Work::Model => self.ask_models(&mut run).await,
             Work::ConsentIntake => Ok(self.take_in(&mut run)),
             Work::GovernanceSentinel => Ok(self.stand_guard(&mut run).await),
-            Work::CostSteward => Ok(self.keep_house(&run)),
+            Work::CostSteward => self.keep_house(&run).await,
         };
         let made = made.and_then(|result| {
             let problems = run.recipe.output.problems(&result);
@@ -234,18 +233,6 @@ impl Engine {
         self.conclude_run(run, ending).await
     }
 
-    pub(crate) async fn settle_run(&self, run: &Running) {
-        let (Some(purse), Some(_)) = (&self.governed.purse, run.reserved) else { return };
-        match purse.settle(&run.tenant, run.id.0.into_bytes(), run.cost).await {
-            Ok(crossings) => {
-                crossings.iter().for_each(|crossing| self.note_crossing(&run.tenant, crossing));
-            }
-            Err(error) => {
-                tracing::error!(run = %run.id, %error, "money is settled from the ledger later");
-            }
-        }
-    }
-
     fn take_in(&self, run: &mut Running) -> Value {
         let context = &run.context;
         let given = run.input["source_metadata"]["source_id"].as_str().map(str::to_owned);
@@ -263,48 +250,6 @@ impl Engine {
             wanted: &context.consent_scope,
         };
         intake(&run.input, &with, &mut run.tokens)
-    }
-
-    async fn stand_guard(&self, run: &mut Running) -> Value {
-        let request = texts(&run.input["request"]).join("\n");
-        let response = texts(&run.input["response"]).join("\n");
-        let count = |text: &str| {
-            let found = self.workshop.finder.find(text).into_iter();
-            found.filter(conclave_pii::is_identifying).count()
-        };
-        let (pii_request, pii_response) = (count(&request), count(&response));
-        let mut read = Vec::new();
-        for (text, phase) in [(request, Phase::Pre), (response, Phase::Post)] {
-            read.push(self.read_words(text, phase).await.unwrap_or_else(|why| {
-                // What nobody could read is not allowed: the run waits for a person.
-                run.found((Guard::Toxicity, phase), Taken::Failed, "guard_failed", why);
-                Reading::empty(Mode::Normal)
-            }));
-        }
-        let (asked, said) = (&read[0], &read[1]);
-        let seen = Seen {
-            pii_request,
-            pii_response,
-            harm_request: asked.harm.hundredths(),
-            harm_response: harm_of(said),
-            injection: asked.injection.hundredths(),
-            crisis: asked.crisis.hundredths(),
-        };
-        sentinel(&run.input, &seen)
-    }
-
-    fn keep_house(&self, run: &Running) -> Value {
-        let named = self.models.names().into_iter();
-        let offers: Vec<_> = named
-            .filter_map(|(model, _)| {
-                let offered = self.models.find(&model)?;
-                let (input_price, output_price) = (offered.input_price, offered.output_price);
-                Some(Offer { model, input_price, output_price })
-            })
-            .collect();
-        let limits = run.recipe.thresholds(run.context.sensitivity_level);
-        let lately = self.workshop.lately(&run.recipe.name).map(|(p95, _)| p95);
-        steward(&run.input, &offers, lately, limits.p95_ms)
     }
 
     /// Citations, empathy and the latest runs, held against the limits in force.
@@ -447,6 +392,10 @@ fn failed(why: &NoResult) -> Ending {
             let message = format!("The model's result has the wrong shape: {first}.");
             Ending::Failed { late: false, message }
         }
+        NoResult::NoBooks => Ending::Failed {
+            late: false,
+            message: "The accounts cannot be reached right now.".to_owned(),
+        },
         NoResult::NoModel => {
             let message = "This recipe needs a model; set `recipes.large`.".to_owned();
             Ending::Failed { late: false, message }

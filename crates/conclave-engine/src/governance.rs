@@ -2,7 +2,8 @@
 
 use conclave_core::{MicroUsd, TenantId};
 use conclave_govern::{
-    ConsentAsk, ConsentState, Crossing, CulturalAsk, CulturalFinding, NewReview, Reserve, Scope,
+    ConsentAsk, ConsentState, Crossing, CulturalAsk, CulturalFinding, Grant, NewReview, Reserve,
+    Scope,
 };
 use futures_util::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,9 @@ pub enum EventKind {
     /// A budget is nearly or wholly spent.
     #[serde(rename = "budget.alert")]
     BudgetAlert,
+    /// The latest runs of a recipe take longer than they should.
+    #[serde(rename = "latency.alert")]
+    LatencyAlert,
     /// The ledger is in trouble.
     #[serde(rename = "ledger.alert")]
     LedgerAlert,
@@ -42,12 +46,13 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ReviewCreated,
         Self::ReviewReminder,
         Self::ReviewOverdue,
         Self::ReviewDecided,
         Self::BudgetAlert,
+        Self::LatencyAlert,
         Self::LedgerAlert,
         Self::DriftAlert,
     ];
@@ -61,6 +66,7 @@ impl EventKind {
             Self::ReviewOverdue => "review.overdue",
             Self::ReviewDecided => "review.decided",
             Self::BudgetAlert => "budget.alert",
+            Self::LatencyAlert => "latency.alert",
             Self::LedgerAlert => "ledger.alert",
             Self::DriftAlert => "drift.alert",
         }
@@ -131,6 +137,8 @@ pub enum PurseError {
         left: MicroUsd,
         /// Whom to tell, where it is the first refusal.
         crossing: Option<Box<Crossing>>,
+        /// When the limit begins anew; absent where it never does.
+        resets_ms: Option<u64>,
     },
     /// The purse cannot be opened.
     #[error("budgets cannot be checked: {0}")]
@@ -139,8 +147,9 @@ pub enum PurseError {
 
 /// Keeps the money: set aside before, settled after, never overspent.
 pub trait Purse: Send + Sync {
-    /// Sets money aside in every scope or in none; durable when this resolves.
-    fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<(), PurseError>>;
+    /// Sets money aside in every scope or in none, and says whether it is the cheaper amount; durable when
+    /// this resolves.
+    fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<Grant, PurseError>>;
     /// Says what was really spent and gives the rest back, and which lines that crossed; a second time
     /// does nothing.
     fn settle<'a>(

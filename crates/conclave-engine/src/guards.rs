@@ -157,7 +157,7 @@ impl Engine {
                 subject,
                 scopes: context.consent_scope.clone(),
                 purpose: context.purpose.clone(),
-                party: None,
+                party: context.party.clone(),
                 now_ms: self.clock.now_ms(),
             };
             let state = answer(async { governance.consent(&run.tenant, ask).await }).await;
@@ -260,7 +260,7 @@ impl Engine {
     }
 
     /// Everybody elsewhere who would be shown the result.
-    fn judges_of(&self, run: &Running) -> Vec<Elsewhere> {
+    pub(crate) fn judges_of(&self, run: &Running) -> Vec<Elsewhere> {
         let speaks = run.recipe.prose.iter().any(|place| place.address == Address::To);
         if speaks { self.panel.elsewhere() } else { Vec::new() }
     }

@@ -273,14 +273,14 @@ impl Engine {
     }
 }
 
-/// What was written until a veto, and what it cost by our own count: its provider was not asked to the
-/// end.
+/// What was written until a veto, and its tokens by our own count. Nobody saw what its provider counts, so
+/// that it is charged at its most.
 fn cut_off(text: &str, input_bytes: usize) -> Candidate {
     let usage = Usage {
         input_tokens: Usage::tokens_of(input_bytes),
         output_tokens: Usage::tokens_of(text.len()),
     };
-    Candidate { text: text.to_owned(), usage, ..Candidate::default() }
+    Candidate { text: text.to_owned(), usage, is_cut_off: true, ..Candidate::default() }
 }
 
 /// The whole of what a person gets, beginning with what left.

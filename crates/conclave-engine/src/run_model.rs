@@ -10,7 +10,7 @@ use crate::running::Running;
 use crate::spend::is_unseen;
 use crate::trace::{self, SpanKind};
 use crate::workshop::BUILTIN;
-use conclave_core::{Candidate, FinishReason, GenerationFailure, Message, Role, Score};
+use conclave_core::{Candidate, FinishReason, GenerationFailure, Message, MicroUsd, Role, Score};
 use conclave_recipes::{
     Extract, Problem, Prompt, answered, correction, extract_insights, extract_interview,
     extract_playbook, extract_reply, prompt,
@@ -34,6 +34,8 @@ pub(crate) enum NoResult {
     Shape(Vec<Problem>),
     /// Without a model there is nothing to be had.
     NoModel,
+    /// What is left of a budget cannot be read.
+    NoBooks,
 }
 
 impl Engine {
@@ -41,15 +43,11 @@ impl Engine {
     pub(crate) async fn ask_models(&self, run: &mut Running) -> Result<Value, NoResult> {
         let first = run.model.clone();
         let answer = self.ask_one(run, &first).await;
-        let Some(class) = run.recipe.models.fallback else { return answer };
-        let other = self.workshop.model(class).to_owned();
-        let sensitivity = run.context.sensitivity_level;
-        let usable = other != first
-            && self.workshop.permits(&other, sensitivity)
-            && self.in_force(&run.tenant).policy.permits(&other);
+        let policy = self.in_force(&run.tenant).policy;
+        let Some(other) = self.fallback_of(run, &policy, &first) else { return answer };
         // An extract is no substitute for an answer that was paid for.
         match answer {
-            Err(NoResult::Upstream(_)) if usable && other != BUILTIN => {
+            Err(NoResult::Upstream(_)) if other != BUILTIN => {
                 run.model.clone_from(&other);
                 self.ask_one(run, &other).await
             }
@@ -68,6 +66,7 @@ impl Engine {
         let Some(told) = prompt(&run.recipe, context, &run.input, &run.transcripts) else {
             return Err(NoResult::NoModel);
         };
+        let policy = self.in_force(&run.tenant).policy;
         let mut problems = Vec::new();
         for attempt in 0..TRIES {
             let asked = self.model_request(run, model, &told, &problems, attempt);
@@ -80,11 +79,12 @@ impl Engine {
             let candidate = answer.map_err(|failure| {
                 if is_unseen(failure) {
                     // Nobody saw the end of the call, so the most it can come to counts.
-                    run.cost = run.cost.saturating_add(offered.cost(at_most(run)));
+                    let most = self.most_of_call(&policy, model, at_most(run));
+                    run.cost = run.cost.saturating_add(most.unwrap_or(MicroUsd(0)));
                 }
                 NoResult::Upstream(failure)
             })?;
-            run.spend(&offered, candidate.usage);
+            run.spend(self.cost_of_answer(&policy, model, &candidate), candidate.usage);
             match shaped(run, &candidate) {
                 Ok(result) => return Ok(result),
                 Err(found) => problems = found,

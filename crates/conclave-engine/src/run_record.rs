@@ -68,7 +68,7 @@ impl Engine {
         failpoint::reach("run.recorded");
         promise.parent = Some(appended.id);
         let delivery = Delivery::new(self.ledger.clone(), promise);
-        self.workshop.note(&run.recipe.name, duration_ms, failed);
+        self.note_run(&run, duration_ms, failed);
         let mut response = closed.response.clone();
         if let (Ending::Held { review: id }, Some(review)) = (&mut ending, review) {
             match self.ask_people(review).await {
@@ -97,6 +97,7 @@ impl Engine {
             usage: run.usage,
             cost: run.cost,
             overhead: run.started.elapsed().saturating_sub(run.model_time),
+            retry_at_ms: run.retry_at_ms,
             response,
             leaf_hash: appended.leaf_hash,
             delivery,
@@ -284,6 +285,8 @@ impl Engine {
             ("bars", Public::Array(bars.to_vec())),
             ("choices", Public::Array(vec![choice])),
             ("guards", Public::Array(run.outcomes.iter().map(guard_row).collect())),
+            ("refusal", refusal_of(run, closed.outcome)),
+            ("safety_status", Public::from(safety_status(run, closed.outcome))),
             ("eval", evaluation_row(run)),
             ("figures", figures_row(figures)),
         ])
@@ -428,17 +431,27 @@ fn priority(run: &Running, kind: ReviewKind) -> Priority {
     }
 }
 
-fn metadata(run: &Running, outcome: Outcome, figures: &RunFigures) -> Value {
+/// Where a run stands, in the words of `ai_usage_events`: the response and the event say the same.
+fn safety_status(run: &Running, outcome: Outcome) -> &'static str {
     let held_by_culture =
         run.outcomes.iter().any(|one| one.guard == Guard::Cultural && one.taken == Taken::Held);
     let flagged = run.outcomes.iter().any(|one| one.taken == Taken::Flagged);
-    let status = match outcome {
+    match outcome {
         Outcome::Held if held_by_culture => "elder_review_required",
         Outcome::Held => "flagged",
         Outcome::Delivered | Outcome::Redacted if flagged => "flagged",
         Outcome::Delivered | Outcome::Redacted => "approved",
         _ => "blocked",
-    };
+    }
+}
+
+/// Why a guard stopped a run, in a word of a closed list.
+fn refusal_of(run: &Running, outcome: Outcome) -> Public {
+    let gravest = run.gravest().filter(|_| outcome == Outcome::Blocked);
+    gravest.map_or(Public::Null, |gravest| Public::from(gravest.code))
+}
+
+fn metadata(run: &Running, outcome: Outcome, figures: &RunFigures) -> Value {
     let evaluation = run.evaluation.as_ref();
     let guards: Vec<_> = run
         .outcomes
@@ -452,7 +465,7 @@ fn metadata(run: &Running, outcome: Outcome, figures: &RunFigures) -> Value {
         "output_tokens": run.usage.output_tokens,
         "duration_ms": figures.duration_ms,
         "cost_usd_estimate": run.cost.dollars(),
-        "safety_status": status,
+        "safety_status": safety_status(run, outcome),
         "outcome": outcome,
         "eval_score": evaluation.and_then(|done| done.score),
         "failing_metrics": evaluation.map(|done| done.failing.clone()).unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use crate::agreed::Agreed;
 use crate::memory::Remembered;
-use crate::ports::{OfferedModel, Pseudonyms};
+use crate::ports::Pseudonyms;
 use conclave_core::{
     AuditId, Candidate, GenerationFailure, KeyId, MicroUsd, PanelRun, TenantId, Usage,
 };
@@ -72,6 +72,8 @@ pub(crate) struct Running {
     pub model: String,
     pub downgraded: bool,
     pub reserved: Option<MicroUsd>,
+    /// When it is worth while to ask again, where money was short.
+    pub retry_at_ms: Option<u64>,
     pub attempts: Vec<Result<Candidate, GenerationFailure>>,
     pub usage: Usage,
     pub cost: MicroUsd,
@@ -108,9 +110,9 @@ impl Running {
         self.outcomes.iter().max_by_key(|outcome| outcome.taken)
     }
 
-    pub(crate) fn spend(&mut self, offered: &OfferedModel, usage: Usage) {
+    pub(crate) fn spend(&mut self, cost: MicroUsd, usage: Usage) {
         self.usage = self.usage.plus(usage);
-        self.cost = self.cost.saturating_add(offered.cost(usage));
+        self.cost = self.cost.saturating_add(cost);
     }
 }
 

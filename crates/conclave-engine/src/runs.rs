@@ -6,13 +6,13 @@ use crate::ports::DecisionFilter;
 use crate::pseudonym::pseudonym;
 use crate::records::{Record, RecordChange, RecordKey, RecordKind, RecordQuery, RecordsError};
 use crate::run_record::figures_of;
-use crate::running::{Run, Running};
+use crate::running::{Run, Running, texts};
 use crate::stored::StoredDecision;
 use conclave_core::{AuditId, TenantId};
 use conclave_govern::community_id;
 use conclave_ledger::tenant_number;
 use conclave_recipes::{
-    Recipe, Reviewed, RunContext, RunFigures, Segment, Transcript, Work, Wrong, kpis,
+    Recipe, Reviewed, RunContext, RunFigures, Segment, Transcript, Work, Wrong, edit_distance, kpis,
 };
 use serde_json::{Value, json};
 
@@ -172,10 +172,33 @@ impl Engine {
             if let Some(review) = record.data["review"].as_str() {
                 let review = self.kept(RecordKind::Review, tenant, review).await?;
                 figures.review = review.as_ref().and_then(reviewed);
+                if let (Some(made), Some(review)) = (&mut figures.review, &review) {
+                    made.edit_distance = self.edited_by(tenant, &record, review).await?;
+                }
             }
             runs.push(figures);
         }
         Ok(runs)
+    }
+
+    /// How much of a result a reviewer changed; `None` where it was not let out, or its words are gone.
+    async fn edited_by(
+        &self,
+        tenant: &TenantId,
+        run: &Record,
+        review: &Record,
+    ) -> Result<Option<u32>, ExecuteError> {
+        if review.state != "approved" {
+            return Ok(None);
+        }
+        let Some(edited) = review.data["edited"].as_str() else { return Ok(Some(0)) };
+        let Some(id) = AuditId::parse(&run.key.id) else { return Ok(None) };
+        let stored = self.stored_run(tenant, id).await?;
+        let held = stored.and_then(|stored| stored.words("response"));
+        let Some(held) = held.filter(|held| !held["data"].is_null()) else { return Ok(None) };
+        let edited: Value = serde_json::from_str(edited).unwrap_or_else(|_| json!(edited));
+        let [before, after] = [&held["data"], &edited].map(|made| texts(made).join("\n"));
+        Ok(Some(edit_distance(&before, &after)))
     }
 
     /// Without records, the ledger itself is looked through.
@@ -223,10 +246,9 @@ fn reviewed(review: &Record) -> Option<Reviewed> {
         "rejected" => false,
         _ => return None,
     };
-    let share = review.data.get("edit_distance").and_then(Value::as_u64);
     Some(Reviewed {
         agreed,
-        edit_distance: share.and_then(|share| u32::try_from(share).ok()),
+        edit_distance: None,
         pii_missed: review.data.get("pii_missed").and_then(Value::as_bool),
     })
 }

@@ -10,10 +10,11 @@ use crate::engine::Engine;
 use crate::governance::{Announcement, EventKind};
 use crate::ports::{OfferedModel, Pseudonyms};
 use crate::preflight::Examination;
+use crate::record::said_bytes;
 use crate::settings::Settings;
 use crate::steward::{Steward, Unpaid};
 use crate::turn::Turn;
-use conclave_core::{GenerationFailure, MicroUsd, TenantId, Threshold};
+use conclave_core::{Candidate, GenerationFailure, MicroUsd, TenantId, Threshold};
 use conclave_detect::Reading;
 use conclave_govern::{
     Crossing, MESSAGE_TOKENS, OUTPUT_TOKENS_DEFAULT, PART_TOKENS_MAX, Price, Scopes, Size,
@@ -40,6 +41,8 @@ pub(crate) struct Spending {
     /// What the decision says about it.
     pub terms: Terms,
     price: Price,
+    /// The price of the dearest that may stand in for it.
+    dearest: Price,
     /// What is set aside, if anything is.
     held: Option<[u8; 16]>,
 }
@@ -52,20 +55,29 @@ impl Spending {
             output_usd_per_million: Usd(offered.output_price),
             output_tokens_max: None,
         };
-        Self { offered, terms: Terms::default(), price, held: None }
+        Self { offered, terms: Terms::default(), price, dearest: price, held: None }
+    }
+
+    /// Under a price that is known better than the model's own.
+    fn at(&mut self, price: Price, steward: &Steward, model: &str) {
+        self.price = price;
+        self.dearest = steward.dearest(model, price);
     }
 
     /// What the turn cost: tokens that were counted, and the most for calls whose end nobody saw.
     pub(crate) fn cost(&self, turn: &Turn, choices: &[Choice]) -> MicroUsd {
         let attempts = || choices.iter().flat_map(|choice| &choice.attempts);
-        let unseen = attempts()
-            .filter(|attempt| attempt.candidate.as_ref().err().is_some_and(|why| is_unseen(*why)));
+        let unseen = attempts().filter(|attempt| match &attempt.candidate {
+            Ok(candidate) => candidate.is_cut_off,
+            Err(why) => is_unseen(*why),
+        });
         let unseen = u64::try_from(unseen.count()).unwrap_or(u64::MAX);
         let known = cost::of_turn(choices, |usage| self.price.cost(usage));
-        if unseen == 0 || self.price.is_free() {
+        if unseen == 0 || self.dearest.is_free() {
             return known;
         }
-        let call = size_of(turn, 1, &self.price).call(&self.price);
+        // Whoever stood in for the model may have been asked last.
+        let call = size_of(turn, 1, &self.dearest).call(&self.dearest);
         known.saturating_add(MicroUsd(call.0.saturating_mul(unseen)))
     }
 }
@@ -199,7 +211,7 @@ impl Engine {
         let policy = &*in_force.policy;
         spending.terms.policy_version = (in_force.version > 0).then_some(in_force.version);
         let known = steward.price(policy, &turn.model);
-        spending.price = known.unwrap_or(spending.price);
+        spending.at(known.unwrap_or(spending.price), steward, &turn.model);
         let watches = policy.limits_money() || policy.breaker.spend_per_minute_usd.is_some();
         if !watches {
             return Ok(spending);
@@ -244,16 +256,60 @@ impl Engine {
         let policy = &*in_force.policy;
         spending.terms.policy_version = (in_force.version > 0).then_some(in_force.version);
         let known = steward.price(policy, &turn.model);
-        spending.price = known.unwrap_or(spending.price);
+        spending.at(known.unwrap_or(spending.price), steward, &turn.model);
         if !policy.limits_money() {
             return Ok(spending);
         }
+        let price = known.ok_or_else(|| Unpaid::Unpriced(turn.model.clone()))?;
+        let most = size_of(turn, 1, &price).call(&spending.dearest);
+        self.set_aside_once(turn, examined, policy, most, spending).await
+    }
+
+    /// Sets aside what judging a reply that was made elsewhere can cost; whoever made it is paid elsewhere.
+    ///
+    /// # Errors
+    /// When a limit forbids it or cannot be checked.
+    pub(crate) async fn pay_for_judging(
+        &self,
+        turn: &Turn,
+        examined: &Examination,
+        in_force: &InForce,
+        (given, reply): (OfferedModel, &Candidate),
+    ) -> Result<Spending, Unpaid> {
+        let mut spending = Spending::unlimited(given);
+        let Some(steward) = &self.steward else { return Ok(spending) };
+        let policy = &*in_force.policy;
+        spending.terms.policy_version = (in_force.version > 0).then_some(in_force.version);
+        if !policy.limits_money() {
+            return Ok(spending);
+        }
+        let calls = reply.tool_calls.iter().map(|call| call.name.len() + call.arguments.len());
+        let written = reply.text.len() + calls.sum::<usize>();
+        let tokens = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        let judging = steward.judging(&Size {
+            prompt_tokens: tokens(said_bytes(&turn.conversation)),
+            output_tokens: tokens(written),
+            choices: 1,
+            attempts: 1,
+        });
+        // A panel may run twice on it.
+        let most = judging.saturating_add(judging);
+        self.set_aside_once(turn, examined, policy, most, spending).await
+    }
+
+    async fn set_aside_once(
+        &self,
+        turn: &Turn,
+        examined: &Examination,
+        policy: &TenantPolicy,
+        most: MicroUsd,
+        mut spending: Spending,
+    ) -> Result<Spending, Unpaid> {
+        let Some(steward) = &self.steward else { return Ok(spending) };
         let (now_ms, session) = (self.clock.now_ms(), session_of(&examined.who));
         if let Some(until_ms) = steward.state.stopped_until(session, now_ms) {
             return Err(Unpaid::RunningAway { until_ms });
         }
-        let price = known.ok_or_else(|| Unpaid::Unpriced(turn.model.clone()))?;
-        let most = size_of(turn, 1, &price).call(&price);
         let (id, scopes) = (examined.id.0.into_bytes(), scopes(turn, &examined.who));
         let ask = steward.ask(policy, (id, &scopes), most, None, now_ms);
         match steward.set_aside(policy, ask).await {
@@ -319,7 +375,8 @@ impl Engine {
         {
             spending.terms.downgraded_from = Some(std::mem::replace(&mut turn.model, name.clone()));
             spending.offered = offered;
-            spending.price = steward.price(policy, name).unwrap_or(spending.price);
+            let price = steward.price(policy, name).unwrap_or(spending.price);
+            spending.at(price, steward, name);
         }
         bound_output(turn, &spending.price);
     }

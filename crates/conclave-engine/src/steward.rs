@@ -455,20 +455,35 @@ impl Steward {
 }
 
 impl Purse for Steward {
-    fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<(), PurseError>> {
+    fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<Grant, PurseError>> {
         async move {
             let (_, policy) = self.policy(&ask.scopes.tenant);
-            let hold = self.ask(&policy, (ask.id, &ask.scopes), ask.most, None, ask.now_ms);
-            let set = self.set_aside(&policy, hold).await;
-            set.map(|_| ()).map_err(|(unpaid, crossing)| match unpaid {
-                Unpaid::Request { limit, .. } => {
-                    let (scope, left) = (Scope::Request, limit);
-                    PurseError::Exceeded { scope, limit, left, crossing: None }
-                }
-                Unpaid::Exceeded { line, left, .. } => {
-                    let (scope, crossing) = (line.key.scope, crossing.map(Box::new));
-                    PurseError::Exceeded { scope, limit: line.limit, left, crossing }
-                }
+            let (limit, cheaper) = (policy.max_cost_per_request_usd, ask.cheaper);
+            // What one request may not cost is not asked for at all.
+            let too_dear = cheaper.filter(|_| limit.is_some_and(|limit| ask.most > limit.0));
+            let most = too_dear.unwrap_or(ask.most);
+            let cheaper = cheaper.filter(|_| too_dear.is_none());
+            let hold = self.ask(&policy, (ask.id, &ask.scopes), most, cheaper, ask.now_ms);
+            let set = self.set_aside(&policy, hold).await.map(|grant| {
+                let held = grant.map_or(most, |grant| grant.held);
+                let is_cheaper = too_dear.is_some() || grant.is_some_and(|one| one.is_cheaper);
+                Grant { held, is_cheaper }
+            });
+            set.map_err(|(unpaid, crossing)| match unpaid {
+                Unpaid::Request { limit, .. } => PurseError::Exceeded {
+                    scope: Scope::Request,
+                    limit,
+                    left: limit,
+                    crossing: None,
+                    resets_ms: None,
+                },
+                Unpaid::Exceeded { line, left, resets_ms } => PurseError::Exceeded {
+                    scope: line.key.scope,
+                    limit: line.limit,
+                    left,
+                    crossing: crossing.map(Box::new),
+                    resets_ms: Some(resets_ms),
+                },
                 other => PurseError::Unavailable(other.to_string()),
             })
         }

@@ -12,6 +12,11 @@ const WINDOW: usize = 256;
 /// Fewer runs say nothing about the next.
 const WINDOW_MIN: usize = 20;
 
+/// So soon somebody is told again that a recipe is slow.
+const TOLD_AGAIN_MS: u64 = 60 * 60 * 1_000;
+/// So many tenants and recipes are remembered for it.
+const TOLD_MAX: usize = 10_000;
+
 /// Why there is no workshop: a file that is compiled in, or an organisation's own recipe, is broken.
 #[derive(Clone, Debug, Error)]
 #[error("{0}")]
@@ -42,6 +47,8 @@ pub struct Workshop {
     pub(crate) jurisdictions: Jurisdictions,
     pub(crate) finder: Finder,
     latest: Mutex<HashMap<String, VecDeque<(u64, bool)>>>,
+    /// When somebody was last told that a recipe is slow, by tenant and recipe.
+    told: Mutex<HashMap<(u64, String), u64>>,
 }
 
 impl Workshop {
@@ -58,6 +65,7 @@ impl Workshop {
             jurisdictions: Jurisdictions::builtin().map_err(|error| wrong(&error))?,
             finder: Finder::builtin().map_err(|error| wrong(&error))?,
             latest: Mutex::default(),
+            told: Mutex::default(),
         })
     }
 
@@ -101,6 +109,27 @@ impl Workshop {
     }
 }
 
+impl Workshop {
+    /// The p95 of a recipe's latest runs, where it is over the objective and nobody of the tenant was told
+    /// within the hour.
+    pub(crate) fn too_slow(
+        &self,
+        (tenant, recipe): (u64, &str),
+        objective_ms: u64,
+        now_ms: u64,
+    ) -> Option<u64> {
+        let (p95_ms, _) = self.lately(recipe).filter(|(p95_ms, _)| *p95_ms > objective_ms)?;
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < TOLD_AGAIN_MS);
+        let key = (tenant, recipe.to_owned());
+        if told.contains_key(&key) || told.len() >= TOLD_MAX {
+            return None;
+        }
+        told.insert(key, now_ms);
+        Some(p95_ms)
+    }
+}
+
 /// The model that answers without any provider: recipes make extracts with it.
 pub(crate) const BUILTIN: &str = "builtin";
 
@@ -118,6 +147,18 @@ mod tests {
         assert_eq!(workshop.lately("x"), Some((10, 500)));
         (0..WINDOW).for_each(|_| workshop.note("x", 7, false));
         assert_eq!(workshop.lately("x"), Some((7, 0)), "old runs leave");
+    }
+
+    #[test]
+    fn slowness_is_told_once_an_hour_to_each_tenant() {
+        let workshop = Workshop::new(&[], RecipeSettings::default()).unwrap();
+        (0..WINDOW_MIN).for_each(|_| workshop.note("x", 6_000, false));
+        assert_eq!(workshop.too_slow((1, "x"), 6_000, 5), None, "as long as it may take");
+        assert_eq!(workshop.too_slow((1, "x"), 5_000, 5), Some(6_000));
+        assert_eq!(workshop.too_slow((1, "x"), 5_000, TOLD_AGAIN_MS), None);
+        assert_eq!(workshop.too_slow((2, "x"), 5_000, TOLD_AGAIN_MS), Some(6_000));
+        assert_eq!(workshop.too_slow((1, "x"), 5_000, TOLD_AGAIN_MS + 5), Some(6_000));
+        assert_eq!(workshop.too_slow((1, "y"), 5_000, 5), None, "too few to say anything");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use crate::error::ApiError;
 use crate::state::Gateway;
 use bytes::Bytes;
-use conclave_core::TenantId;
+use conclave_core::{SessionId, TenantId, UserId};
 use conclave_engine::{
     Engine, KeyRecord, RECORD_BYTES_MAX, Record, RecordChange, RecordKey, RecordKind, RecordQuery,
     Records, RecordsError, Turn,
@@ -125,16 +125,41 @@ pub(crate) struct Claim {
     tell: Tell,
 }
 
+/// Whose words an answer holds.
+#[derive(Clone, Copy)]
+pub(crate) struct Person<'a> {
+    tenant: &'a TenantId,
+    /// Who it is, where somebody is named.
+    user: Option<&'a UserId>,
+    session: &'a SessionId,
+}
+
+impl<'a> Person<'a> {
+    /// Whoever a turn is of.
+    pub(crate) const fn of(turn: &'a Turn) -> Self {
+        Self { tenant: &turn.tenant, user: turn.user.as_ref(), session: &turn.session }
+    }
+
+    /// Whoever else.
+    pub(crate) const fn named(
+        tenant: &'a TenantId,
+        user: Option<&'a UserId>,
+        session: &'a SessionId,
+    ) -> Self {
+        Self { tenant, user, session }
+    }
+}
+
 /// Answers from what was kept, or claims the right to answer.
 pub(crate) async fn begin(
     gateway: &Gateway,
     key: &KeyRecord,
     repeat: &Repeat,
-    turn: &Turn,
+    person: Person<'_>,
 ) -> Result<Entry, ApiError> {
     let engine = gateway.engine();
-    let subject = subject_of(&engine, turn).await;
-    let person = turn.user.as_ref().and(subject).map(hex::encode).unwrap_or_default();
+    let subject = subject_of(&engine, person).await;
+    let person = person.user.and(subject).map(hex::encode).unwrap_or_default();
     let name = [key.tenant.as_str(), key.id.as_str(), &person, &repeat.key].join("\n");
     let id = hex::encode(gateway.keys().mark(&format!("idempotency\n{name}")));
     let place = RecordKey { kind: RecordKind::KeptReply, tenant: key.tenant.clone(), id };
@@ -180,13 +205,13 @@ fn first_or_wait(
 }
 
 /// Whose key seals what the person was told; `None` if it cannot be had now.
-async fn subject_of(engine: &Engine, turn: &Turn) -> Option<[u8; 16]> {
-    let named = match &turn.user {
+async fn subject_of(engine: &Engine, person: Person<'_>) -> Option<[u8; 16]> {
+    let named = match person.user {
         Some(_) => {
-            let named = engine.subjects.name(&turn.tenant, turn.user.as_ref(), &turn.session).await;
+            let named = engine.subjects.name(person.tenant, person.user, person.session).await;
             named.map(|named| named.subject)
         }
-        None => engine.subjects.nobody(&turn.tenant).await.map(Some),
+        None => engine.subjects.nobody(person.tenant).await.map(Some),
     };
     named
         .inspect_err(

@@ -70,6 +70,8 @@ pub struct Reserve {
     pub scopes: Scopes,
     /// The most that the request with its verifiers and regenerations can cost.
     pub most: MicroUsd,
+    /// The most that it can cost with a cheaper model, where another may be asked.
+    pub cheaper: Option<MicroUsd>,
     /// Now, in milliseconds since the Unix epoch.
     pub now_ms: u64,
 }

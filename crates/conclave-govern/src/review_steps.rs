@@ -135,6 +135,8 @@ pub struct Said {
     pub notes: String,
     /// What whoever uses it must keep to.
     pub conditions: Vec<String>,
+    /// Whether they found identifying data that had been missed; absent where they did not look.
+    pub pii_missed: Option<bool>,
 }
 
 /// A ruling that was given.
@@ -246,6 +248,9 @@ pub struct Review {
     pub rulings: Vec<Given>,
     /// When it was decided.
     pub decided_ms: Option<u64>,
+    /// Whether somebody found identifying data that had been missed; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pii_missed: Option<bool>,
 }
 
 impl Review {
@@ -274,6 +279,7 @@ impl Review {
             approvals: Vec::new(),
             spoken_for: Vec::new(),
             edited: None,
+            pii_missed: None,
             conditions: Vec::new(),
             rulings: Vec::new(),
             decided_ms: None,
@@ -390,6 +396,11 @@ impl Review {
         if self.rulings.len() >= RULINGS_MAX && said.ruling == Ruling::NeedsConsultation {
             return Err(ReviewRefusal::Exhausted);
         }
+        // One who found something is not outvoted by others who did not.
+        self.pii_missed = match (self.pii_missed, said.pii_missed) {
+            (Some(before), Some(now)) => Some(before || now),
+            (before, now) => before.or(now),
+        };
         let ruling = said.ruling.as_str().to_owned();
         self.rulings.push(Given {
             by: who.person.clone(),

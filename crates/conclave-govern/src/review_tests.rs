@@ -30,7 +30,7 @@ fn reviewer(person: &str) -> Decider {
 }
 
 fn say(ruling: Ruling) -> Said {
-    Said { ruling, notes: "n".into(), conditions: vec![] }
+    Said { ruling, notes: "n".into(), conditions: vec![], pii_missed: None }
 }
 
 fn edit(text: &str) -> Said {
@@ -100,6 +100,18 @@ fn four_eyes_are_those_of_two_people_on_one_text() {
     review.decide(&elder("a"), token, say(Ruling::Approve), 6).unwrap();
     assert_eq!(review.status, ReviewStatus::Approved);
     assert_eq!(review.edited.as_deref(), Some("other words"));
+}
+
+#[test]
+fn one_who_found_what_was_missed_is_not_outvoted() {
+    let mut review = Review::open(&new(Some("River People"), true), 0);
+    assert_eq!(review.pii_missed, None, "nobody looked");
+    for (at, person, found) in [(1, "a", true), (3, "b", false)] {
+        let token = review.claim(&elder(person), at).unwrap();
+        let said = Said { pii_missed: Some(found), ..say(Ruling::Approve) };
+        review.decide(&elder(person), token, said, at + 1).unwrap();
+    }
+    assert_eq!((review.status, review.pii_missed), (ReviewStatus::Approved, Some(true)));
 }
 
 #[test]

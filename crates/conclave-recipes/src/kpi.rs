@@ -70,10 +70,11 @@ pub struct RunFigures {
 }
 
 impl RunFigures {
-    /// Whether there is a result that can be used.
+    /// Whether there is a result that can be used: it left at once, or people let it.
     #[must_use]
     pub fn succeeded(&self) -> bool {
-        matches!(self.outcome.as_str(), "delivered" | "redacted")
+        let left = matches!(self.outcome.as_str(), "delivered" | "redacted");
+        left || self.review.is_some_and(|review| review.agreed)
     }
 }
 
@@ -125,6 +126,31 @@ fn rate(part: u64, whole: u64) -> Value {
 fn mean(shares: impl Iterator<Item = u32>) -> Value {
     let (sum, count) = shares.fold((0, 0), |(sum, count), one| (sum + u64::from(one), count + 1));
     rate(sum, count * 10_000)
+}
+
+/// So many words of each text are compared.
+const WORDS_MAX: usize = 1_000;
+
+/// How much of a text somebody changed, in hundredths of a percent: the words that were put in, taken out or
+/// replaced, of the words of the longer one.
+#[must_use]
+pub fn edit_distance(before: &str, after: &str) -> u32 {
+    let words = |text: &str| -> Vec<String> {
+        text.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect()
+    };
+    let (before, after) = (words(before), words(after));
+    let longer = before.len().max(after.len());
+    let mut row: Vec<usize> = (0..=after.len()).collect();
+    for (taken, old) in before.iter().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], taken + 1);
+        for (at, new) in after.iter().enumerate() {
+            let replaced = corner + usize::from(old != new);
+            corner = row[at + 1];
+            row[at + 1] = replaced.min(corner + 1).min(row[at] + 1);
+        }
+    }
+    let changed = u32::try_from(row[after.len()]).unwrap_or(u32::MAX);
+    share(changed, u32::try_from(longer).unwrap_or(u32::MAX)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -193,6 +219,32 @@ mod tests {
             ("latency_slo_compliance", json!(0.75)),
         ] {
             assert_eq!(made["figures"][name], expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_approved_run_is_a_success() {
+        let held = RunFigures { outcome: "held".into(), cost: 90, ..RunFigures::default() };
+        let approved = Reviewed { agreed: true, ..Reviewed::default() };
+        let approved = RunFigures { review: Some(approved), ..held.clone() };
+        let made = kpis(&["cost_per_successful_run".to_owned()], &[held.clone(), approved]);
+        assert_eq!(made["figures"]["cost_per_successful_run"], 180);
+        let none = kpis(&["cost_per_successful_run".to_owned()], &[held]);
+        assert!(none["figures"]["cost_per_successful_run"].is_null());
+    }
+
+    #[test]
+    fn an_edit_is_as_large_as_the_words_it_changes() {
+        for (before, after, expected) in [
+            ("", "", 0),
+            ("one two three four", "one two three four", 0),
+            ("one two three four", "one 2 three four", 2_500),
+            ("one two three four", "one two", 5_000),
+            ("one", "other", 10_000),
+            ("", "all of it is new", 10_000),
+            ("b c d e", "a b c d", 5_000),
+        ] {
+            assert_eq!(edit_distance(before, after), expected, "{before} -> {after}");
         }
     }
 

@@ -22,7 +22,7 @@ pub use citation::{
 pub use empathy::{Acts, Address, Empathy};
 pub use guard::{Guard, GuardAction, GuardOutcome, GuardRule, Passage, Phase, Taken, passage};
 pub use jurisdiction::{Jurisdictions, Ruling, Transfer};
-pub use kpi::{NAMES as KPI_NAMES, Reviewed, RunFigures, kpis};
+pub use kpi::{NAMES as KPI_NAMES, Reviewed, RunFigures, edit_distance, kpis};
 pub use prompt::{Prompt, Template, answered, correction, prompt};
 pub use recipe::{
     Extract, ModelClass, ModelClasses, ProsePlace, RECIPE_BYTES_MAX, Recipe, RecipeError, Recipes,
@@ -33,6 +33,6 @@ pub use schema::{PROBLEMS_MAX, Problem, Schema, SchemaError};
 pub use thresholds::{Evaluation, Measured, Metric, OwnThresholds, Thresholds, evaluate};
 pub use transcript::{SEGMENTS_MAX, Segment, TEXT_BYTES_MAX, TRANSCRIPTS_MAX, Transcript, shown};
 pub use work::{
-    Intake, Offer, Seen, cluster_purity, extract_insights, extract_interview, extract_playbook,
-    extract_reply, intake, sentinel, steward,
+    Books, Consent, Culture, Intake, Offer, Seen, cluster_purity, extract_insights,
+    extract_interview, extract_playbook, extract_reply, intake, sentinel, steward,
 };

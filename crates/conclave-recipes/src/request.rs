@@ -39,6 +39,8 @@ pub struct RunContext {
     pub country: Option<String>,
     /// Who would read it, as the protocols name audiences.
     pub audience: Option<String>,
+    /// Who would be given the result, if somebody else: consent must name them.
+    pub party: Option<String>,
 }
 
 /// How a run is done.
@@ -120,6 +122,7 @@ impl RunContext {
             ("transcript_id", &self.transcript_id),
             ("storyteller_id", &self.storyteller_id),
             ("audience", &self.audience),
+            ("party", &self.party),
         ];
         let bad = names.iter().find(|(_, name)| name.as_ref().is_some_and(|name| !is_name(name)));
         if let Some((name, _)) = bad {

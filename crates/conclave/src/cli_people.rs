@@ -144,6 +144,9 @@ pub struct DecideArgs {
     /// What whoever uses it must keep to; may be given several times.
     #[arg(long = "condition", value_name = "TEXT")]
     pub conditions: Vec<String>,
+    /// Whether you found identifying data that had been missed; leave it out if you did not look.
+    #[arg(long, value_name = "BOOL")]
+    pub pii_missed: Option<bool>,
     /// Which review.
     #[command(flatten)]
     pub review: ReviewArgs,

@@ -98,6 +98,38 @@ async fn a_repeated_request_is_answered_with_the_same_bytes_also_after_a_restart
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_vectors_and_verdicts_that_are_asked_for_again_are_made_once() {
+    let (mock, dir) = (model().await, tempfile::tempdir().unwrap());
+    let house = House::start(dir.path(), &config_for(&mock.base_url(), ""));
+    let steward = serde_json::json!({
+        "context": {"user_id": "ana"},
+        "input": {"request": {"model": "mock"}, "estimated_tokens": {"input": 10, "output": 10}},
+    });
+    let judged = serde_json::json!({"user": "ana", "text": "My day was long.",
+        "response": "That sounds like a long day."});
+    let cases = [
+        ("/v1/agents/cost-steward/execute", steward),
+        ("/v1/embeddings", serde_json::json!({"model": "mock", "input": "tea", "user": "ana"})),
+        ("/v1/verify", judged),
+    ];
+    for (path, body) in cases {
+        let first =
+            send_to(house.addr, &house.key, path.rsplit('/').next().unwrap(), path, &body).await;
+        assert!(first.status == 200 && !is_repeat(&first), "{path}: {}", first.body);
+        assert!(first.header("x-conclave-overhead-duration-ms").is_some(), "{path}");
+        assert!(first.header("x-conclave-applied-guardrails").is_some(), "{path}");
+        let asked = mock.requests();
+        let again =
+            send_to(house.addr, &house.key, path.rsplit('/').next().unwrap(), path, &body).await;
+        assert!(is_repeat(&again), "{path}: {} {}", again.status, again.body);
+        assert_eq!((again.status, &again.body), (first.status, &first.body), "{path}");
+        let id = "x-conclave-audit-id";
+        assert_eq!(again.header(id), first.header(id), "{path}");
+        assert_eq!(mock.requests(), asked, "{path}: nobody was asked again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_belongs_to_one_request_of_one_caller() {
     let (mock, dir) = (model().await, tempfile::tempdir().unwrap());
     let house = House::start(dir.path(), &config_for(&mock.base_url(), ""));

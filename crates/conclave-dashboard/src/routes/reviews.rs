@@ -317,5 +317,6 @@ fn said(sent: &Sent) -> Option<Said> {
     };
     let conditions = sent.conditions.lines().map(|line| line.trim().to_owned());
     let conditions = conditions.filter(|line| !line.is_empty()).collect();
-    Some(Said { ruling, notes: sent.notes.replace("\r\n", "\n"), conditions })
+    let notes = sent.notes.replace("\r\n", "\n");
+    Some(Said { ruling, notes, conditions, pii_missed: None })
 }

@@ -51,7 +51,12 @@ async fn decide(office: &Office, id: &str, rulings: &[Ruling]) {
     for (holder, ruling) in ["e1", "e2"].into_iter().zip(rulings) {
         let elder = Caller { tenant: turn("").tenant, ..caller(holder, KeyRole::Elder) };
         let token = office.people.claim_review(&elder, id).await.unwrap().review.fence;
-        let said = Said { ruling: ruling.clone(), notes: "n".into(), conditions: vec![] };
+        let said = Said {
+            ruling: ruling.clone(),
+            notes: "n".into(),
+            conditions: vec![],
+            pii_missed: None,
+        };
         office.people.decide_review(&elder, id, token, &said).await.unwrap();
     }
 }

@@ -6,7 +6,8 @@ use conclave_engine::{
     Records, RecordsInMemory,
 };
 use conclave_govern::{
-    ConsentAsk, ConsentState, Crossing, CulturalAsk, CulturalFinding, NewReview, Reserve, Scope,
+    ConsentAsk, ConsentState, Crossing, CulturalAsk, CulturalFinding, Grant, NewReview, Reserve,
+    Scope,
 };
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -55,7 +56,7 @@ impl Keeper {
     pub async fn decide(&self, review: &str, state: &str, edited: Option<serde_json::Value>) {
         let key = key_of(review);
         let version = self.records.get(key.clone()).await.unwrap().unwrap().version;
-        self.put(key, version, state, json!({"edited": edited, "edit_distance": 500})).await;
+        self.put(key, version, state, json!({"edited": edited})).await;
     }
 
     async fn put(&self, key: RecordKey, version: u64, state: &str, data: serde_json::Value) {
@@ -135,15 +136,17 @@ impl Pocket {
 }
 
 impl Purse for Pocket {
-    fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<(), PurseError>> {
-        let left = *self.left.lock().unwrap();
+    fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<Grant, PurseError>> {
+        let left = MicroUsd(*self.left.lock().unwrap());
         let result = if self.broken {
             Err(PurseError::Unavailable("away".into()))
-        } else if ask.most.0 > left {
-            let (limit, left) = (MicroUsd(left), MicroUsd(left));
-            Err(PurseError::Exceeded { scope: Scope::Tenant, limit, left, crossing: None })
+        } else if ask.most <= left {
+            Ok(Grant { held: ask.most, is_cheaper: false })
+        } else if let Some(held) = ask.cheaper.filter(|less| *less <= left) {
+            Ok(Grant { held, is_cheaper: true })
         } else {
-            Ok(())
+            let (limit, crossing, resets_ms) = (left, None, None);
+            Err(PurseError::Exceeded { scope: Scope::Tenant, limit, left, crossing, resets_ms })
         };
         ready(result).boxed()
     }

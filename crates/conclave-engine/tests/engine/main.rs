@@ -11,6 +11,7 @@ mod panel;
 mod people;
 mod permission;
 mod recipes;
+mod run_money;
 mod time;
 mod turns;
 mod unasked;

@@ -87,7 +87,7 @@ fn review(kind: ReviewKind, community: Option<&str>, audit: u64) -> NewReview {
 }
 
 fn say(ruling: Ruling) -> Said {
-    Said { ruling, notes: String::new(), conditions: vec![] }
+    Said { ruling, notes: String::new(), conditions: vec![], pii_missed: None }
 }
 
 #[tokio::test]

@@ -139,6 +139,53 @@ async fn a_veto_stops_what_has_begun_and_our_words_end_it() {
     assert!(!text.contains("do it"));
 }
 
+/// Writes something that must not be said, and never comes to its end.
+#[derive(Clone)]
+struct Endless;
+
+impl Model for Endless {
+    fn generate(&self, _: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn generate_in_pieces(
+        &self,
+        _: ModelRequest,
+        pieces: mpsc::Sender<String>,
+    ) -> BoxFuture<'_, Result<Candidate, ModelError>> {
+        Box::pin(async move {
+            let said = "The first sentence is here. Now go and do it, all of it. And more.";
+            let _ = pieces.send(said.to_owned()).await;
+            std::future::pending().await
+        })
+    }
+}
+
+impl ModelDirectory for Endless {
+    fn find(&self, _: &str) -> Option<OfferedModel> {
+        let (input_price, output_price) = (MicroUsd(1_000_000), MicroUsd(1_000_000));
+        let (model, provider) = (Arc::new(self.clone()), "test".into());
+        Some(OfferedModel { model, provider, input_price, output_price })
+    }
+
+    fn names(&self) -> Vec<(String, Arc<str>)> {
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_a_veto_cut_off_is_charged_at_its_most() {
+    let mut house = windowed(&[""]);
+    house.engine.models = Arc::new(Endless);
+    let (left, decided) = streamed(&house).await;
+    assert_eq!(left, ["The first sentence is here."]);
+    let decision = decided.unwrap().decision;
+    assert_eq!(decision.outcome, Outcome::Escalated);
+    // What is added to a prompt at most, and what a model may write where nobody said how much.
+    let most = conclave_govern::GUIDANCE_TOKENS_MAX + conclave_govern::OUTPUT_TOKENS_DEFAULT;
+    assert!(decision.cost.0 >= most, "{}", decision.cost.0);
+}
+
 #[tokio::test]
 async fn a_last_sentence_that_closes_no_window_is_looked_at_by_itself() {
     let house = windowed(&["The first sentence is here. The second one follows it now. So do it."]);

@@ -1,9 +1,12 @@
 //! `/v1/agents...`: which recipes there are, running one, and fetching what people have decided about.
 
 use super::entrance::{Entered, enter};
+use super::repeated::{Sent, give_back, keep, sent};
 use super::respond;
+use super::turns::wait_seconds;
 use crate::auth::{Need, admit};
 use crate::error::ApiError;
+use crate::idempotency::{Claim, Person};
 use crate::metrics::Counted;
 use crate::state::Gateway;
 use crate::tracked_body::TrackedBody;
@@ -13,12 +16,15 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use conclave_core::AuditId;
+use conclave_core::{AuditId, SessionId, UserId};
 use conclave_engine::trace::followed;
 use conclave_engine::{Caller, Ending, ExecuteError, Executed, FetchedRun, KeyRecord, Run};
 use conclave_recipes::RunRequest;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
+
+/// Runs are no conversation: all that are asked for again have this one name.
+const SESSION: &str = "repeated-runs";
 
 /// Every recipe.
 pub(super) async fn list(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
@@ -59,8 +65,31 @@ pub(super) async fn execute(
 }
 
 async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Response, ApiError> {
-    let Entered { key, document, .. } = enter(gateway, request, Need::Converse).await?;
+    let Entered { key, document, repeat, .. } = enter(gateway, request, Need::Converse).await?;
     let asked = asked(document, &key, recipe)?;
+    // Whose words a result holds; a name that is none is refused when the run begins.
+    let subject = asked.request.context.subject().and_then(|name| UserId::new(name).ok());
+    let session = SessionId::new(SESSION).map_err(|_| ApiError::overloaded())?;
+    let person = Person::named(&key.tenant, subject.as_ref(), &session);
+    let claim = match sent(gateway, &key, repeat.as_ref(), person).await? {
+        Sent::Before(response) => return Ok(response),
+        Sent::First(claim) => claim,
+    };
+    let gateway = gateway.clone();
+    // Others may wait for this answer, whether or not this client does.
+    let work = async move {
+        match executed(&gateway, asked).await {
+            Ok(done) => Ok(answer(&gateway, done, claim).await),
+            Err(error) => {
+                give_back(claim).await;
+                Err(error)
+            }
+        }
+    };
+    Unabandoned::new(work).await
+}
+
+async fn executed(gateway: &Gateway, asked: Run) -> Result<Executed, ApiError> {
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
     let engine = gateway.engine();
     let work = async move {
@@ -78,7 +107,7 @@ async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Resp
         cost: done.cost,
         overhead: done.overhead,
     });
-    Ok(answer(done))
+    Ok(done)
 }
 
 fn asked(document: Value, key: &KeyRecord, recipe: String) -> Result<Run, ApiError> {
@@ -161,15 +190,29 @@ fn api_error(error: ExecuteError) -> ApiError {
     }
 }
 
+/// The answer to each ending, kept for whoever repeats the request. What only money stood in the way of is
+/// worth another try, so that it is not kept.
+async fn answer(gateway: &Gateway, done: Executed, claim: Option<Claim>) -> Response {
+    let now_ms = gateway.engine().clock.now_ms();
+    let (status, done) = worded(done);
+    let frames = vec![Bytes::from(done.response.to_string())];
+    let response = response(status, done, frames.clone(), now_ms);
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        give_back(claim).await;
+        return response;
+    }
+    keep(response, &frames, claim).await
+}
+
 /// The status of each ending; a refusal that follows from a recorded decision carries its metadata.
-fn answer(mut done: Executed) -> Response {
+fn worded(mut done: Executed) -> (StatusCode, Executed) {
     let (status, kind, code, message) = match &done.ending {
-        Ending::Done => return sent(StatusCode::OK, done),
+        Ending::Done => return (StatusCode::OK, done),
         Ending::Held { review } => {
             let (review, id) = (json!(review), done.id.to_string());
             done.response["review_id"] = review;
             done.response["status_url"] = json!(url(&id));
-            return sent(StatusCode::ACCEPTED, done);
+            return (StatusCode::ACCEPTED, done);
         }
         Ending::Refused { code, message } => {
             let (status, kind, code) = refusal(code);
@@ -189,7 +232,7 @@ fn answer(mut done: Executed) -> Response {
         }
     };
     done.response["error"] = json!({"message": message, "type": kind, "param": null, "code": code});
-    sent(status, done)
+    (status, done)
 }
 
 fn refusal(code: &str) -> (StatusCode, &'static str, &'static str) {
@@ -203,22 +246,36 @@ fn refusal(code: &str) -> (StatusCode, &'static str, &'static str) {
             (StatusCode::TOO_MANY_REQUESTS, "insufficient_quota", "insufficient_quota")
         }
         "unknown_model" => (StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found"),
-        "model_not_permitted" => permission("forbidden"),
+        "model_not_permitted" | "unpriced" => permission("forbidden"),
         "too_long" => request("context_length_exceeded"),
         _ => request("content_filter"),
     }
 }
 
-fn sent(status: StatusCode, done: Executed) -> Response {
-    let frames = vec![Bytes::from(done.response.to_string())];
+/// The guards that looked, each once, in their order.
+fn guards(response: &Value) -> String {
+    let rows = response["metadata"]["guards"].as_array().into_iter().flatten();
+    let mut names: Vec<&str> = rows.filter_map(|row| row["guard"].as_str()).collect();
+    let mut seen = std::collections::HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    names.join(",")
+}
+
+fn response(status: StatusCode, done: Executed, frames: Vec<Bytes>, now_ms: u64) -> Response {
     let mut headers = HeaderMap::new();
     let outcome = done.outcome.as_str().to_owned();
-    let pairs = [
+    let overhead_ms = done.overhead.as_secs_f64() * 1e3;
+    let mut pairs = vec![
         ("x-conclave-audit-id", done.id.to_string()),
         ("x-conclave-outcome", outcome),
         ("x-conclave-leaf", hex::encode(done.leaf_hash)),
+        ("x-conclave-overhead-duration-ms", format!("{overhead_ms:.3}")),
         ("x-conclave-response-cost", format!("{:.6}", done.cost.dollars())),
+        ("x-conclave-applied-guardrails", guards(&done.response)),
     ];
+    if let Some(at_ms) = done.retry_at_ms.filter(|_| status == StatusCode::TOO_MANY_REQUESTS) {
+        pairs.push(("retry-after", wait_seconds(at_ms, now_ms).to_string()));
+    }
     for (name, value) in pairs {
         if let Ok(value) = HeaderValue::try_from(value) {
             headers.insert(HeaderName::from_static(name), value);

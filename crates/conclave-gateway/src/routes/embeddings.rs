@@ -2,10 +2,12 @@
 //! that they may be sent, and who pays, is looked at as everywhere, and recorded.
 
 use super::entrance::{enter, turn};
+use super::repeated::{Sent, give_back, sent};
 use super::respond;
-use super::turns::{count, error_of, json_response, undecided};
+use super::turns::{count, error_of, kept_json_response, undecided};
 use crate::auth::Need;
 use crate::error::{ApiError, Envelope};
+use crate::idempotency::{Claim, Person};
 use crate::state::Gateway;
 use crate::unabandoned::Unabandoned;
 use crate::wire::fields;
@@ -15,7 +17,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use conclave_core::{Message, Role};
 use conclave_engine::{DeliverError, Embedded, Embedding, Turn, Vectors};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 
 /// Texts in one request, as OpenAI bounds them.
@@ -32,8 +34,23 @@ async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiErro
     let inquiry = inquiry(body)?;
     let name = inquiry.model.clone();
     let turn = turn(gateway, &entered.headers, &entered.key, inquiry)?;
-    let vectors = embedded(gateway, turn).await?;
-    Ok(worded(gateway, &name, vectors))
+    let repeat = entered.repeat.as_ref();
+    let claim = match sent(gateway, &entered.key, repeat, Person::of(&turn)).await? {
+        Sent::Before(response) => return Ok(response),
+        Sent::First(claim) => claim,
+    };
+    let gateway = gateway.clone();
+    // Others may wait for this answer, whether or not this client does.
+    let work = async move {
+        match embedded(&gateway, turn).await {
+            Ok(vectors) => Ok(worded(&gateway, &name, vectors, claim).await),
+            Err(error) => {
+                give_back(claim).await;
+                Err(error)
+            }
+        }
+    };
+    Unabandoned::new(work).await
 }
 
 fn inquiry(mut body: Map<String, Value>) -> Result<Inquiry, ApiError> {
@@ -73,7 +90,7 @@ async fn embedded(gateway: &Gateway, turn: Turn) -> Result<Vectors, ApiError> {
     Ok(vectors)
 }
 
-fn worded(gateway: &Gateway, name: &str, vectors: Vectors) -> Response {
+async fn worded(gateway: &Gateway, name: &str, vectors: Vectors, claim: Option<Claim>) -> Response {
     let Vectors { reply, embedded } = vectors;
     let mut own = own_fields(&reply);
     own["verified"] = json!(false);
@@ -91,14 +108,13 @@ fn worded(gateway: &Gateway, name: &str, vectors: Vectors) -> Response {
     if !gateway.manners().omit_own_fields {
         body["conclave"] = own;
     }
-    let mut response = json_response(reply, status, &body);
-    if status == StatusCode::OK {
-        response.headers_mut().insert(
-            HeaderName::from_static("x-conclave-outcome"),
-            HeaderValue::from_static("unjudged"),
-        );
-    }
-    response
+    let unjudged = |headers: &mut HeaderMap| {
+        if status == StatusCode::OK {
+            let name = HeaderName::from_static("x-conclave-outcome");
+            headers.insert(name, HeaderValue::from_static("unjudged"));
+        }
+    };
+    kept_json_response((reply, claim), status, &body, unjudged).await
 }
 
 fn unknown(name: &str) -> ApiError {

@@ -15,6 +15,7 @@ mod models;
 mod moderations;
 mod people;
 mod protocols;
+mod repeated;
 mod responses;
 mod reviews;
 mod subjects;

@@ -43,11 +43,13 @@ struct Sent {
     notes: String,
     #[serde(default)]
     conditions: Vec<String>,
+    #[serde(default)]
+    pii_missed: Option<bool>,
 }
 
 impl Sent {
-    fn said(self) -> Result<Said, ApiError> {
-        let ruling = match (self.ruling.as_str(), self.text) {
+    fn said(mut self) -> Result<Said, ApiError> {
+        let ruling = match (self.ruling.as_str(), self.text.take()) {
             ("approve", None) => Ruling::Approve,
             ("reject", None) => Ruling::Reject,
             ("needs_consultation", None) => Ruling::NeedsConsultation,
@@ -63,7 +65,8 @@ impl Sent {
                 return Err(ApiError::invalid("ruling", known));
             }
         };
-        Ok(Said { ruling, notes: self.notes, conditions: self.conditions })
+        let Self { notes, conditions, pii_missed, .. } = self;
+        Ok(Said { ruling, notes, conditions, pii_missed })
     }
 }
 

@@ -1,9 +1,10 @@
 //! What every judged endpoint does with its turn: run it to its end, and word what was decided.
 
 use super::entrance::{Entered, turn};
+use super::repeated::{Sent, give_back, keep, sent};
 use super::windowed;
 use crate::error::ApiError;
-use crate::idempotency::{Claim, Entry, Kept, begin};
+use crate::idempotency::{Claim, Person};
 use crate::metrics::Counted;
 use crate::pacing;
 use crate::rates::Taken;
@@ -40,12 +41,10 @@ pub(super) async fn converse(
         Ok(taken) => taken,
         Err(limited) => return beyond_limit(gateway, turn, dialect, streams, limited).await,
     };
-    let claim = match &entered.repeat {
-        None => None,
-        Some(repeat) => match begin(gateway, &entered.key, repeat, &turn).await? {
-            Entry::Again(kept) => return again(kept),
-            Entry::First(claim) => Some(claim),
-        },
+    let repeat = entered.repeat.as_ref();
+    let claim = match sent(gateway, &entered.key, repeat, Person::of(&turn)).await? {
+        Sent::Before(response) => return Ok(response),
+        Sent::First(claim) => claim,
     };
     let engine = gateway.engine();
     // What is to be said again in the same bytes is said as a whole.
@@ -77,47 +76,15 @@ impl Decided {
             (Ok(reply), claim) => {
                 pacing::settle(&gateway, &taken, &reply);
                 let worded = word(&gateway, &reply, dialect, streams);
-                Ok(kept(reply, worded, claim).await)
+                let frames = worded.frames.clone();
+                Ok(keep(response(reply, worded), &frames, claim).await)
             }
             (Err(error), claim) => {
-                if let Some(claim) = claim {
-                    claim.give_back().await;
-                }
+                give_back(claim).await;
                 Err(error)
             }
         }
     }
-}
-
-/// The response, kept for whoever repeats the request.
-async fn kept(reply: Reply, worded: Worded, claim: Option<Claim>) -> Response {
-    let Some(claim) = claim else { return response(reply, worded) };
-    let (status, frames) = (worded.status.as_u16(), worded.frames.clone());
-    let mut response = response(reply, worded);
-    let told = response.headers().iter().filter_map(|(name, value)| {
-        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
-    });
-    let told = told.collect();
-    if !claim.answer(status, told, &frames).await {
-        let unkept = HeaderValue::from_static("not-kept");
-        response.headers_mut().insert("x-conclave-idempotency", unkept);
-    }
-    response
-}
-
-/// What was answered before, in the same bytes.
-fn again(kept: Kept) -> Result<Response, ApiError> {
-    let body = kept.body.ok_or_else(ApiError::idempotency_gone)?;
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = StatusCode::from_u16(kept.status).unwrap_or_default();
-    for (name, value) in kept.headers {
-        let name = http::HeaderName::try_from(name);
-        if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
-            response.headers_mut().insert(name, value);
-        }
-    }
-    response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
-    Ok(response)
 }
 
 /// A turn that a limit refuses. Somebody in crisis is answered all the same.
@@ -172,12 +139,15 @@ pub(super) fn undecided(error: DeliverError, now_ms: u64) -> ApiError {
     }
 }
 
-/// A turn that may not be paid for. How long to wait is said in whole seconds, an hour at most.
+/// How long to wait, in whole seconds, an hour at most.
+pub(super) fn wait_seconds(until_ms: u64, now_ms: u64) -> u32 {
+    let seconds = until_ms.saturating_sub(now_ms).div_ceil(1_000).clamp(1, 3_600);
+    u32::try_from(seconds).unwrap_or(3_600)
+}
+
+/// A turn that may not be paid for.
 fn refused(unpaid: &Unpaid, now_ms: u64) -> ApiError {
-    let wait = |until_ms: u64| {
-        let seconds = until_ms.saturating_sub(now_ms).div_ceil(1_000).clamp(1, 3_600);
-        u32::try_from(seconds).ok()
-    };
+    let wait = |until_ms: u64| Some(wait_seconds(until_ms, now_ms));
     let message = sentence(&unpaid.to_string());
     match unpaid {
         Unpaid::Request { .. } => ApiError::insufficient_quota(message, None),
@@ -270,9 +240,18 @@ pub(super) fn error_of(reply: &Reply, reply_on_block: bool) -> Option<ApiError> 
     }
 }
 
-/// A decided reply as JSON.
-pub(super) fn json_response(reply: Reply, status: StatusCode, body: &Value) -> Response {
-    response(reply, Worded::json(status, body))
+/// A decided reply as JSON, kept for whoever repeats the request.
+pub(super) async fn kept_json_response(
+    (reply, claim): (Reply, Option<Claim>),
+    status: StatusCode,
+    body: &Value,
+    change: impl FnOnce(&mut HeaderMap),
+) -> Response {
+    let worded = Worded::json(status, body);
+    let frames = worded.frames.clone();
+    let mut response = response(reply, worded);
+    change(response.headers_mut());
+    keep(response, &frames, claim).await
 }
 
 fn response(reply: Reply, worded: Worded) -> Response {

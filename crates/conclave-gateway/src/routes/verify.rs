@@ -1,12 +1,15 @@
 //! `POST /v1/verify`: judges a reply made elsewhere.
 
 use super::entrance::enter;
+use super::repeated::{Sent, give_back, sent};
 use super::respond;
-use super::turns::{detached, json_response};
+use super::turns::{detached, kept_json_response};
 use crate::auth::Need;
 use crate::error::ApiError;
+use crate::idempotency::Person;
 use crate::identity;
 use crate::state::Gateway;
+use crate::unabandoned::Unabandoned;
 use crate::wire::fields;
 use crate::wire::own_fields::{fraction, own_fields};
 use axum::extract::{Request, State};
@@ -26,10 +29,27 @@ async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiErro
     let entered = enter(gateway, request, Need::Converse).await?;
     let line = fields::object(entered.document)?;
     let (turn, reply) = question(gateway, &entered.headers, &entered.key, &line)?;
-    let engine = gateway.engine();
-    let decided = detached(gateway, async move { engine.verify(turn, reply).await }).await?;
-    let body = answer(&decided);
-    Ok(json_response(decided, StatusCode::OK, &body))
+    let repeat = entered.repeat.as_ref();
+    let claim = match sent(gateway, &entered.key, repeat, Person::of(&turn)).await? {
+        Sent::Before(response) => return Ok(response),
+        Sent::First(claim) => claim,
+    };
+    let gateway = gateway.clone();
+    // Others may wait for this answer, whether or not this client does.
+    let work = async move {
+        let engine = gateway.engine();
+        match detached(&gateway, async move { engine.verify(turn, reply).await }).await {
+            Ok(decided) => {
+                let body = answer(&decided);
+                Ok(kept_json_response((decided, claim), StatusCode::OK, &body, |_| ()).await)
+            }
+            Err(error) => {
+                give_back(claim).await;
+                Err(error)
+            }
+        }
+    };
+    Unabandoned::new(work).await
 }
 
 fn question(

@@ -17,6 +17,40 @@ pub struct Seen {
     pub injection: u8,
     /// Whether a person needs help.
     pub crisis: u8,
+    /// What the records of consent say.
+    pub consent: Consent,
+    /// What the protocols of communities say.
+    pub culture: Culture,
+}
+
+/// What records say of the consent of whoever a request is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Consent {
+    /// Nobody keeps records here, or nobody is named.
+    #[default]
+    Unasked,
+    /// It covers the request.
+    Granted,
+    /// There is none that covers it.
+    Missing,
+    /// It was taken back.
+    Withdrawn,
+    /// The records could not be read.
+    Unknown,
+}
+
+/// What protocols say of the material.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Culture {
+    /// Nobody keeps protocols here, or nothing speaks against it.
+    #[default]
+    Clear,
+    /// Somebody should look.
+    Flagged,
+    /// Elders decide.
+    Held,
+    /// The protocols could not be read.
+    Unknown,
 }
 
 const HARM: u8 = 50;
@@ -41,8 +75,9 @@ pub fn sentinel(input: &Value, seen: &Seen) -> Value {
     let context = &input["request"]["context"];
     let mut flags = Flags(Vec::new());
     circumstances(context, &mut flags);
+    records(seen, &mut flags);
     texts(input, seen, &mut flags);
-    let sacred = context["sensitivity_level"] == "sacred";
+    let sacred = context["sensitivity_level"] == "sacred" || seen.culture == Culture::Held;
     let denied = flags.has("error") || flags.has("critical") && !sacred;
     let decision = match (denied, sacred, flags.0.is_empty()) {
         (true, ..) => "deny",
@@ -53,7 +88,7 @@ pub fn sentinel(input: &Value, seen: &Seen) -> Value {
     let allowed = matches!(decision, "allow" | "flag");
     let reason = match decision {
         "deny" => "Something must be put right first; the flags say what.",
-        "escalate" => "Sacred material is decided by elders.",
+        "escalate" => "Material of a community is decided by its elders.",
         "flag" => "It may pass; somebody should look at the flags.",
         _ => "Nothing speaks against it.",
     };
@@ -100,6 +135,33 @@ fn circumstances(context: &Value, flags: &mut Flags) {
             "The person's country is unknown.",
             "request.context.country",
         );
+    }
+}
+
+fn records(seen: &Seen, flags: &mut Flags) {
+    let consent = match seen.consent {
+        Consent::Unasked | Consent::Granted => None,
+        Consent::Missing => Some("No record of consent covers this."),
+        Consent::Withdrawn => Some("The person has taken their consent back."),
+        Consent::Unknown => Some("The records of consent could not be read."),
+    };
+    if let Some(why) = consent {
+        flags.add("consent", "error", why, "request.context");
+    }
+    match seen.culture {
+        Culture::Clear => {}
+        Culture::Flagged => {
+            let why = "A protocol of a community speaks of this.";
+            flags.add("cultural", "warning", why, "request.input");
+        }
+        Culture::Held => {
+            let why = "A protocol of a community has this wait for elders.";
+            flags.add("cultural", "critical", why, "request.input");
+        }
+        Culture::Unknown => {
+            let why = "The protocols of communities could not be read.";
+            flags.add("cultural", "error", why, "request.input");
+        }
     }
 }
 
@@ -166,6 +228,13 @@ mod tests {
             (whole.clone(), Seen { pii_request: 2, ..clean }, "pre", "flag"),
             (whole.clone(), Seen { pii_response: 1, ..clean }, "post", "deny"),
             (whole.clone(), clean, "post", "allow"),
+            (whole.clone(), Seen { consent: Consent::Granted, ..clean }, "pre", "allow"),
+            (whole.clone(), Seen { consent: Consent::Missing, ..clean }, "pre", "deny"),
+            (whole.clone(), Seen { consent: Consent::Withdrawn, ..clean }, "pre", "deny"),
+            (whole.clone(), Seen { consent: Consent::Unknown, ..clean }, "pre", "deny"),
+            (whole.clone(), Seen { culture: Culture::Flagged, ..clean }, "pre", "flag"),
+            (whole.clone(), Seen { culture: Culture::Held, ..clean }, "pre", "escalate"),
+            (whole.clone(), Seen { culture: Culture::Unknown, ..clean }, "pre", "deny"),
         ] {
             let input =
                 json!({"request": {"context": context}, "response": {"data": 1}, "phase": phase});

@@ -21,37 +21,56 @@ impl Offer {
     }
 }
 
-/// What the steward says of a request.
+/// What this house's own books say. A caller may state less money, never more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Books {
+    /// Micro-USD that one request may cost.
+    pub per_request: Option<u64>,
+    /// Micro-USD that are left under the tightest limit.
+    pub remaining: Option<u64>,
+    /// When that limit begins anew, in seconds.
+    pub resets_in_s: Option<u64>,
+    /// The model that the policy names for when money is scarce.
+    pub downgrade: Option<String>,
+    /// The slowest of the fastest 95 % of the latest runs.
+    pub p95_ms: Option<u64>,
+    /// How long they may take.
+    pub slo_ms: u64,
+}
+
+/// What the steward says of a request, under the house's own books; `offers` are the models that the
+/// tenant's policy permits.
 #[must_use]
-pub fn steward(input: &Value, offers: &[Offer], p95_ms: Option<u64>, slo_ms: u64) -> Value {
+pub fn steward(input: &Value, offers: &[Offer], books: &Books) -> Value {
     let wanted = input["request"]["model"].as_str().unwrap_or_default();
     let tokens = &input["estimated_tokens"];
     let (read, written) = (tokens["input"].as_u64(), tokens["output"].as_u64());
     let (read, written) = (read.unwrap_or(0), written.unwrap_or(0));
     let budget = &input["budget"];
-    let per_request = budget["per_request_microusd"].as_u64();
-    let remaining = budget["remaining_microusd"].as_u64();
     let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+    let per_request = least(budget["per_request_microusd"].as_u64(), books.per_request);
+    let remaining = least(budget["remaining_microusd"].as_u64(), books.remaining);
     let most = least(per_request, remaining);
-    let latency = input["latency_ms"].as_u64().or(p95_ms);
+    let latency = input["latency_ms"].as_u64().or(books.p95_ms);
     let answer = |model: Option<&str>, cost: Option<MicroUsd>, advice: &str, reason: &str| {
         let fits = cost.is_some_and(|cost| most.is_none_or(|most| cost.0 <= most));
         json!({
             "selected_model": model, "cost_estimate_microusd": cost.map(|cost| cost.0),
             "within_budget": fits, "recommendation": advice, "reason": reason,
-            "budget_remaining_microusd": remaining, "slo_compliant": latency.map(|ms| ms <= slo_ms),
+            "budget_remaining_microusd": remaining, "slo_compliant": latency.map(|ms| ms <= books.slo_ms),
         })
     };
     let Some(first) = offers.iter().find(|offer| offer.model == wanted) else {
-        return answer(None, None, "block", "There is no price for this model.");
+        return answer(None, None, "block", "This model is not permitted, or has no price.");
     };
     let cost = first.cost(read, written);
     if most.is_none_or(|most| cost.0 <= most) {
         return answer(Some(wanted), Some(cost), "proceed", "It fits.");
     }
     let allowed = input["request"]["allowed_models"].as_array();
-    let may = |offer: &&Offer| {
-        allowed.is_some_and(|list| list.iter().any(|name| name == offer.model.as_str()))
+    let may = |offer: &&Offer| match allowed {
+        Some(list) => list.iter().any(|name| name == offer.model.as_str()),
+        None => books.downgrade.as_ref() == Some(&offer.model),
     };
     let cheapest = offers.iter().filter(may).min_by_key(|offer| offer.cost(read, written));
     let cheaper = cheapest.map(|offer| (offer, offer.cost(read, written)));
@@ -64,7 +83,7 @@ pub fn steward(input: &Value, offers: &[Offer], p95_ms: Option<u64>, slo_ms: u64
             "A permitted model costs less.",
         );
     }
-    let later = budget["resets_in_s"].as_u64().is_some();
+    let later = budget["resets_in_s"].as_u64().or(books.resets_in_s).is_some();
     if later && per_request.is_none_or(|most| cost.0 <= most) {
         return answer(Some(wanted), Some(cost), "queue", "It fits once the budget begins again.");
     }
@@ -113,10 +132,34 @@ mod tests {
             (json!({"model": "unheard-of"}), json!({}), "block", json!(null), json!(null)),
         ] {
             let input = json!({"request": request, "estimated_tokens": tokens, "budget": budget});
-            let said = steward(&input, &offers(), Some(10), 5_000);
+            let books = Books { p95_ms: Some(10), slo_ms: 5_000, ..Books::default() };
+            let said = steward(&input, &offers(), &books);
             assert_eq!(said["recommendation"], advice, "{input}");
             assert_eq!((&said["selected_model"], &said["cost_estimate_microusd"]), (&model, &cost));
             assert_eq!(said["slo_compliant"], true);
         }
+    }
+
+    #[test]
+    fn a_caller_may_state_less_money_than_the_books_never_more() {
+        let input = json!({
+            "request": {"model": "large"}, "estimated_tokens": {"input": 1_000, "output": 500},
+            "budget": {"remaining_microusd": 1_000_000_000, "per_request_microusd": 1_000_000_000},
+        });
+        let books = Books { remaining: Some(300), ..Books::default() };
+        let said = steward(&input, &offers(), &books);
+        assert_eq!(
+            (&said["recommendation"], &said["within_budget"]),
+            (&json!("block"), &json!(false))
+        );
+        assert_eq!(said["budget_remaining_microusd"], 300);
+        let later = Books { resets_in_s: Some(60), ..books.clone() };
+        assert_eq!(steward(&input, &offers(), &later)["recommendation"], "queue");
+        let cheaper = Books { downgrade: Some("small".into()), ..books };
+        let said = steward(&input, &offers(), &cheaper);
+        assert_eq!(
+            (&said["recommendation"], &said["selected_model"]),
+            (&json!("downgrade"), &json!("small"))
+        );
     }
 }

@@ -114,7 +114,15 @@ fn made_up_id(leaf: &Leaf) -> [u8; 16] {
     id
 }
 
+/// Every status there is.
+const SAFETY: [&str; 4] = ["approved", "flagged", "blocked", "elder_review_required"];
+
+/// What a run of a recipe says of itself, else what follows from how a turn ended.
 fn safety_status(status: &str, public: &Value) -> &'static str {
+    let stated = public.get("safety_status").and_then(Value::as_str);
+    if let Some(stated) = stated.and_then(|name| SAFETY.into_iter().find(|one| *one == name)) {
+        return stated;
+    }
     let action = public.get("action").and_then(Value::as_str);
     match (status, action) {
         ("delivered", Some("flag")) | ("redacted" | "safe_completion", _) => "flagged",
@@ -153,7 +161,29 @@ fn flags(public: &Value) -> Json {
     flags.extend(injection.filter(|seen| *seen >= INJECTION_SEEN).map(|_| json!("injection")));
     flags.extend(drift.map(|state| json!(format!("drift.{state}"))));
     flags.extend(directive.map(|number| json!(format!("directive.{number}"))));
+    // Runs that say where they stand also say what each guard did.
+    if public.get("safety_status").is_some() {
+        flags.extend(guard_flags(public));
+    }
     Json::Array(flags)
+}
+
+/// Guards that did anything but let it pass, each once, such as `pii.redacted`.
+fn guard_flags(public: &Value) -> Vec<Json> {
+    let rows = public.get("guards").and_then(Value::as_array).unwrap_or_default();
+    let mut seen = Vec::new();
+    for row in rows.iter().filter_map(Value::as_array) {
+        let word = |at: usize| row.get(at).and_then(Value::as_str);
+        if let (Some(guard), Some(taken)) = (word(0), word(2))
+            && taken != "passed"
+        {
+            let flag = json!(format!("{guard}.{taken}"));
+            if !seen.contains(&flag) {
+                seen.push(flag);
+            }
+        }
+    }
+    seen
 }
 
 /// Writes the event of an entry.
@@ -272,6 +302,31 @@ mod tests {
             assert_eq!((&*event.status, event.error_code.as_deref()), (outcome, code));
             assert_eq!((&*event.agent_name, event.requests), ("chat", 1));
         }
+    }
+
+    #[test]
+    fn a_run_says_why_it_was_blocked_where_it_stands_and_what_guards_did() {
+        let row = |words: [&str; 4]| Value::Array(words.into_iter().map(Value::from).collect());
+        let run = |outcome: &str, safety: &str, refusal: Option<&str>| {
+            let guards = vec![
+                row(["consent", "pre", "passed", ""]),
+                row(["pii", "pre", "redacted", "pii"]),
+                row(["pii", "post", "redacted", "pii"]),
+            ];
+            let public = Value::map([
+                ("outcome", outcome.into()),
+                ("safety_status", safety.into()),
+                ("refusal", refusal.map_or(Value::Null, Value::from)),
+                ("guards", Value::Array(guards)),
+            ]);
+            UsageColumns::of(&leaf(Kind::Decision, public)).unwrap()
+        };
+        let blocked = run("blocked", "blocked", Some("consent_withdrawn"));
+        assert_eq!(blocked.error_code.as_deref(), Some("consent_withdrawn"));
+        assert_eq!(blocked.governance_flags, r#"["pii.redacted"]"#);
+        assert_eq!(run("held", "flagged", None).safety_status, "flagged", "a draft");
+        let sacred = run("held", "elder_review_required", None);
+        assert_eq!(sacred.safety_status, "elder_review_required");
     }
 
     #[test]

@@ -190,8 +190,12 @@ async fn what_people_lay_down_and_write_is_sealed_with_their_tenants_key(place: 
     let id = office.submit(review(1)).await.unwrap();
     let reviewer = caller("r", KeyRole::Reviewer);
     let token = office.claim_review(&reviewer, &id).await.unwrap().review.fence;
-    let said =
-        Said { ruling: Ruling::Approve, notes: "beside the old willow".into(), conditions: vec![] };
+    let said = Said {
+        ruling: Ruling::Approve,
+        notes: "beside the old willow".into(),
+        conditions: vec![],
+        pii_missed: None,
+    };
     office.decide_review(&reviewer, &id, token, &said).await.unwrap();
     for words in ["churinga", "Ana Maria", "old willow"] {
         assert!(!stands_in_clear(place, words), "{words}");
@@ -265,7 +269,12 @@ async fn sixteen_reviewers_never_hold_the_same_and_a_stale_claim_decides_nothing
     let late = caller("r-late", KeyRole::Reviewer);
     let token = office.claim_review(&late, &ids[0]).await.unwrap().review.fence;
     assert!(token > before.token);
-    let said = Said { ruling: Ruling::Approve, notes: String::new(), conditions: vec![] };
+    let said = Said {
+        ruling: Ruling::Approve,
+        notes: String::new(),
+        conditions: vec![],
+        pii_missed: None,
+    };
     let stale = (0..16).map(|who| caller(&format!("r{who}"), KeyRole::Reviewer));
     for me in stale {
         let decided = office.decide_review(&me, &ids[0], before.token, &said).await;

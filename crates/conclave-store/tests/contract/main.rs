@@ -21,6 +21,7 @@ macro_rules! promises {
     };
 }
 
+mod balance;
 mod faults;
 mod forgetting;
 mod governing;

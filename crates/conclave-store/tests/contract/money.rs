@@ -14,7 +14,6 @@ promises!(
     sixty_four_at_once_are_granted_exactly_what_there_is,
     what_is_settled_or_refused_is_so_after_a_start,
     every_scope_is_held_or_none,
-    counters_equal_what_was_granted_and_settled_after_many_operations,
     a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found,
 );
 
@@ -104,42 +103,6 @@ async fn every_scope_is_held_or_none(place: &Place) {
         let now = account(&*accounts, &key).await;
         assert_eq!((now.spent, now.held), (3, 0));
     }
-}
-
-async fn counters_equal_what_was_granted_and_settled_after_many_operations(place: &Place) {
-    let operations =
-        std::env::var("CONCLAVE_OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(4_000_u64);
-    let store = place.open();
-    let (accounts, spent) = (store.accounts(), Arc::new(AtomicU64::new(0)));
-    let clients = 64;
-    let tasks: Vec<_> = (0..clients)
-        .map(|client| {
-            let (accounts, spent) = (Arc::clone(&accounts), Arc::clone(&spent));
-            tokio::spawn(async move {
-                for turn in 0..operations / clients / 2 {
-                    let user = format!("u{}", turn % 7);
-                    let lines =
-                        vec![line(Scope::Tenant, "", 1 << 40), line(Scope::User, &user, 1 << 40)];
-                    let hold = ask(client << 32 | turn, 10 + turn % 5, lines);
-                    let id = hold.id;
-                    accounts.hold(hold).await.unwrap().unwrap();
-                    let cost = turn % 10;
-                    accounts.settle(id, MicroUsd(cost), vec![]).await.unwrap();
-                    spent.fetch_add(cost, Ordering::Relaxed);
-                }
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
-    }
-    let all = accounts.balances(7, NOW, 1_000).await.unwrap();
-    let of = |scope: Scope| all.iter().filter(move |(key, _)| key.scope == scope);
-    let spent = spent.load(Ordering::Relaxed);
-    assert_eq!(of(Scope::Tenant).map(|(_, one)| one.spent).sum::<u64>(), spent);
-    assert_eq!(of(Scope::User).map(|(_, one)| one.spent).sum::<u64>(), spent);
-    assert!(all.iter().all(|(_, one)| one.held == 0), "nothing is held any more");
-    assert!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap().is_empty());
 }
 
 pub async fn a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found(

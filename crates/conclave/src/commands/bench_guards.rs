@@ -1,32 +1,208 @@
-//! `conclave bench guards`: what the guards cost beside the models, on one core.
+//! `conclave bench guards`: what each guard costs beside the models, and all together, on one core.
 
-use super::Answer;
+use super::{Answer, checker};
+use crate::config::SecondTier;
 use crate::output;
 use crate::system::SystemClock;
 use anyhow::{Context, anyhow};
-use conclave_core::{MicroUsd, TenantId};
+use conclave_core::{MicroUsd, Mode, Sensitivity, TenantId};
 use conclave_engine::{
     AccountsInMemory, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Policies, Purse,
     RecordsInMemory, Steward, StewardState, StoredEntry, Tally, UsageAsk, UsageBook, UsagePage,
     Whose, tokens_at_most,
 };
-use conclave_govern::{Reserve, Scopes, TenantPolicy};
+use conclave_govern::{
+    ConsentAsk, ConsentRecord, CulturalAsk, Evidence, EvidenceKind, Protocol, Protocols, Reserve,
+    Scopes, TenantPolicy, check_consent, look,
+};
+use conclave_pii::{Finder, Tokens, redact};
+use conclave_recipes::{Guard, Jurisdictions, Transfer};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Requests that are measured.
-const REQUESTS: u32 = 20_000;
-/// What a call of the guards may take on a core, storage apart.
+/// What somebody says on an ordinary day, with an address that must not leave.
+const SAID: &str = "My day was long and my boss was unfair to me in front of everyone. I keep thinking \
+    about it and cannot settle down this evening; write to me at mara@example.org.";
+/// What a model answers.
+const REPLIED: &str = "That sounds like a hard evening after an unfair day. What part of it stays \
+    with you the most?";
+/// How often a guard is measured; the best counts, because whatever else runs here only adds.
+const BATCHES: u32 = 5;
+/// Calls in each.
+const CALLS: u32 = 400;
+/// Communities with protocols, and terms that each looks for.
+const COMMUNITIES: usize = 4;
+const TERMS: usize = 25;
+/// What all guards together may take for a call on a core, storage apart.
 const MILLISECONDS_MAX: f64 = 1.0;
+
+/// One guard at work on call number so and so.
+type Work = Box<dyn FnMut(u32) -> anyhow::Result<()>>;
 
 /// Runs the command.
 ///
 /// # Errors
-/// When a policy of our own cannot be read.
+/// When a file that is compiled in, or a policy of our own, cannot be read.
 pub fn run(as_json: bool) -> anyhow::Result<Answer> {
+    let mut measured = Vec::new();
+    for (guard, work) in guards()? {
+        measured.push((guard, milliseconds(work)?));
+    }
+    let sum: f64 = measured.iter().map(|(_, each_ms)| each_ms).sum();
+    let holds = sum <= MILLISECONDS_MAX;
+    if as_json {
+        let each: serde_json::Map<_, _> =
+            measured.iter().map(|(guard, ms)| (guard.as_str().to_owned(), json!(ms))).collect();
+        output::json(&json!({"guards_ms": each, "guards_ms_per_call": sum, "holds": holds}));
+    } else {
+        for (guard, each_ms) in &measured {
+            output::line(&format!("{:<13} {each_ms:.4} ms", guard.as_str()));
+        }
+        output::line(&format!(
+            "all guards    {sum:.4} ms a call on one core, before and after the model (storage apart), \
+             at most {MILLISECONDS_MAX} ms"
+        ));
+    }
+    Ok(if holds { Answer::Yes } else { Answer::No })
+}
+
+/// Every guard with what it does for one call, before the model and after.
+fn guards() -> anyhow::Result<Vec<(Guard, Work)>> {
+    Guard::ALL
+        .into_iter()
+        .map(|guard| {
+            let work = match guard {
+                Guard::Cost => cost()?,
+                Guard::Cultural => culture()?,
+                Guard::Consent => consent(),
+                Guard::Pii => identifying()?,
+                Guard::Jurisdiction => jurisdiction()?,
+                Guard::Toxicity => toxicity()?,
+                Guard::Budget => budget()?,
+            };
+            Ok((guard, work))
+        })
+        .collect()
+}
+
+fn milliseconds(mut work: Work) -> anyhow::Result<f64> {
+    let mut best = f64::INFINITY;
+    for batch in 0..BATCHES {
+        let start = Instant::now();
+        for n in 0..CALLS {
+            work(batch * CALLS + n)?;
+        }
+        best = best.min(start.elapsed().as_secs_f64() * 1e3 / f64::from(CALLS));
+    }
+    Ok(best)
+}
+
+fn body() -> serde_json::Value {
+    json!({"model": "m", "messages": [{"role": "user", "content": SAID}]})
+}
+
+/// Whether the model is permitted, and how large the request is at most.
+fn cost() -> anyhow::Result<Work> {
+    let allowed: Vec<_> = (0..20).map(|n| format!("model-{n}")).chain(["m".to_owned()]).collect();
+    let policy = TenantPolicy::parse(json!({"allowed_models": allowed}))?;
+    let body = body();
+    Ok(Box::new(move |_| {
+        black_box((policy.permits(black_box("m")), tokens_at_most(black_box(&body))));
+        Ok(())
+    }))
+}
+
+/// What is said and what would be answered, under the protocols of some communities.
+fn culture() -> anyhow::Result<Work> {
+    let protocol = |n: usize| -> Result<Protocol, serde_json::Error> {
+        let terms: Vec<_> =
+            (0..TERMS).map(|term| json!({"spellings": [format!("word{n}x{term}")]})).collect();
+        serde_json::from_value(json!({"community": format!("People {n}"), "terms": terms}))
+    };
+    let all = (0..COMMUNITIES).map(protocol).collect::<Result<Vec<_>, _>>()?;
+    let protocols = Protocols::new(all).map_err(|why| anyhow!(why))?;
+    let ask = |text: &str| CulturalAsk {
+        texts: vec![text.to_owned()],
+        sensitivity: Sensitivity::Medium,
+        affiliations: vec!["People 1".to_owned()],
+        labels: Vec::new(),
+        audience: None,
+        now_ms: SystemClock.now_ms(),
+    };
+    let asks = [ask(SAID), ask(REPLIED)];
+    Ok(Box::new(move |_| {
+        asks.iter().for_each(|ask| drop(black_box(look(&protocols, black_box(ask)))));
+        Ok(())
+    }))
+}
+
+/// A person with ten records, of which the last covers it.
+fn consent() -> Work {
+    let record = |n: usize| ConsentRecord {
+        subject: "teller".to_owned(),
+        scopes: vec!["research".to_owned()],
+        purposes: vec![format!("purpose {n}")],
+        parties: Vec::new(),
+        given_ms: 1,
+        expires_ms: None,
+        evidence: Evidence { kind: EvidenceKind::Written, reference: "form".to_owned() },
+        withdrawn: None,
+    };
+    let records: Vec<_> = (0..10).map(|n| (format!("c{n}"), record(n))).collect();
+    let ask = ConsentAsk {
+        subject: "teller".to_owned(),
+        scopes: vec!["research".to_owned()],
+        purpose: "purpose 9".to_owned(),
+        party: None,
+        now_ms: 2,
+    };
+    Box::new(move |_| {
+        black_box(check_consent(&records, black_box(&ask)));
+        Ok(())
+    })
+}
+
+/// Finds and replaces in what is said, and looks at what would be answered.
+fn identifying() -> anyhow::Result<Work> {
+    let finder = Finder::builtin()?;
+    Ok(Box::new(move |_| {
+        for text in [SAID, REPLIED] {
+            let mut tokens = Tokens::new();
+            let found = finder.find(black_box(text));
+            black_box(redact(text, &found, &mut tokens));
+        }
+        Ok(())
+    }))
+}
+
+/// From a person to a region and a provider.
+fn jurisdiction() -> anyhow::Result<Work> {
+    let rules = Jurisdictions::builtin()?;
+    let regions = vec!["NZ".to_owned(), "DE".to_owned()];
+    Ok(Box::new(move |_| {
+        let (subject, provider) = (Some("DE"), Some(Some("FR")));
+        black_box(rules.rule(black_box(&Transfer { subject, regions: &regions, provider })));
+        Ok(())
+    }))
+}
+
+/// Reads the caller's words for harm, everything for orders to the model, and what would be answered.
+fn toxicity() -> anyhow::Result<Work> {
+    let detector = checker::detector(SecondTier::Never)?;
+    Ok(Box::new(move |_| {
+        black_box(detector.read(black_box(SAID), Mode::Normal));
+        black_box(detector.read(black_box(SAID), Mode::Normal));
+        black_box(detector.read_reply("", black_box(REPLIED), Mode::Normal));
+        Ok(())
+    }))
+}
+
+/// The bound, five limits, a hold and its settlement.
+fn budget() -> anyhow::Result<Work> {
     let policy = TenantPolicy::parse(json!({
         "daily_budget_usd": 1_000_000, "monthly_budget_usd": 10_000_000,
         "per_key": {"daily_usd": 1_000_000}, "per_user": {"daily_usd": 1_000_000},
@@ -34,23 +210,8 @@ pub fn run(as_json: bool) -> anyhow::Result<Answer> {
     }))?;
     let tenant = TenantId::new("bench")?;
     let steward = steward(BTreeMap::from([(tenant.clone(), policy)]));
-    let words = "a message of ordinary length, said once more. ".repeat(40);
-    let body = json!({"model": "m", "messages": [{"role": "user", "content": words}]});
-    let start = Instant::now();
-    for n in 0..REQUESTS {
-        request(&steward, &tenant, n, &body)?;
-    }
-    let each_ms = start.elapsed().as_secs_f64() * 1e3 / f64::from(REQUESTS);
-    let holds = each_ms <= MILLISECONDS_MAX;
-    if as_json {
-        output::json(&json!({"guards_ms_per_request": each_ms, "holds": holds}));
-    } else {
-        output::line(&format!(
-            "guards      {each_ms:.4} ms a request on one core (policy, bound, five limits, hold and \
-             settle; storage apart), at most {MILLISECONDS_MAX} ms"
-        ));
-    }
-    Ok(if holds { Answer::Yes } else { Answer::No })
+    let body = body();
+    Ok(Box::new(move |n| request(&steward, &tenant, n, &body)))
 }
 
 fn request(
@@ -69,7 +230,7 @@ fn request(
         recipe: None,
     };
     let most = MicroUsd(tokens_at_most(body));
-    let ask = Reserve { id, scopes, most, now_ms: SystemClock.now_ms() };
+    let ask = Reserve { id, scopes, most, cheaper: None, now_ms: SystemClock.now_ms() };
     let held = steward.reserve(ask).now_or_never().context("accounts in memory do not wait")?;
     held.map_err(|error| anyhow!("{error}"))?;
     let settled = steward.settle(tenant, id, MicroUsd(10)).now_or_never();
@@ -121,5 +282,20 @@ impl Archive for Nothing {
 impl UsageBook for Nothing {
     fn sums(&self, _: UsageAsk) -> BoxFuture<'_, Result<UsagePage, ArchiveError>> {
         none(UsagePage::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_guard_is_measured_and_does_its_work() {
+        let mut all = guards().unwrap();
+        let names: Vec<_> = all.iter().map(|(guard, _)| *guard).collect();
+        assert_eq!(names, Guard::ALL);
+        for (guard, work) in &mut all {
+            work(0).unwrap_or_else(|why| panic!("{}: {why}", guard.as_str()));
+        }
     }
 }

@@ -50,6 +50,7 @@ pub fn reviews(command: &ReviewsCommand, as_json: bool) -> anyhow::Result<Answer
             let mut body = json!({
                 "token": args.token, "ruling": args.ruling.as_str(), "notes": args.notes,
                 "conditions": args.conditions,
+                "pii_missed": args.pii_missed,
             });
             if let Some(text) = &args.text {
                 body["text"] = text.as_str().into();

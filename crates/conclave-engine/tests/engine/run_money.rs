@@ -1,0 +1,350 @@
+//! Runs of recipes under a policy: what they may cost, what they are charged, and what is counted of them.
+
+use crate::fakes::Scripted;
+use crate::keepers::Keeper;
+use crate::money::{Kept, kept, settle_tasks};
+use crate::turns::turn;
+use conclave_core::{Candidate, MicroUsd, StandIn, TenantId, Usage};
+use conclave_engine::{
+    DeliverError, Ending, Executed, Fee, Model, ModelDirectory, ModelError, ModelRequest,
+    OfferedModel, RecipeSettings, Run, Steward, Unpaid, Workshop,
+};
+use conclave_govern::{Price, Scope, TenantPolicy, Usd};
+use conclave_ledger::{Kind, Value as Public};
+use conclave_recipes::RunRequest;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+const OWN: &str = r#"
+name = "story-titles"
+title = "Suggests titles"
+work = "model"
+human_in_loop = HUMAN
+kpis = ["human_edit_distance", "pii_false_negative_rate", "cost_per_successful_run"]
+[models]
+class = "large"
+fallback = "small"
+[limits]
+input_tokens_max = 1000
+output_tokens_max = 100
+[[guards]]
+guard = "budget"
+action = "BUDGET"
+[prompt]
+user = "Job: a title. PADDING<material>{{input}}</material>"
+[schema]
+input = '{"type": "object"}'
+output = '{"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}'
+"#;
+const TITLE: &str = r#"{"title": "A long walk by the river"}"#;
+
+fn tenant() -> TenantId {
+    TenantId::new("default").unwrap()
+}
+
+/// `scripted` costs 1 dollar and 2 for a million tokens, `small` a tenth of it.
+fn house(model: Arc<Scripted>, policy: Value, recipe: &str) -> Kept {
+    let mut kept = kept(model, policy);
+    let settings = RecipeSettings {
+        large: Some("scripted".into()),
+        small: Some("small".into()),
+        ..RecipeSettings::default()
+    };
+    let files = [("own.toml".to_owned(), recipe.to_owned())];
+    kept.house.engine.workshop = Arc::new(Workshop::new(&files, settings).unwrap());
+    let steward = kept.house.engine.steward.clone().unwrap();
+    kept.house.engine.governed.purse = Some(steward);
+    kept
+}
+
+fn recipe(budget: &str) -> String {
+    OWN.replace("BUDGET", budget).replace("HUMAN", "false").replace("PADDING", "")
+}
+
+fn titles(policy: Value, budget: &str) -> Kept {
+    house(Scripted::saying(&[Ok(TITLE)]), policy, &recipe(budget))
+}
+
+fn asked(recipe: &str, input: Value) -> Run {
+    let request = RunRequest { input, ..RunRequest::default() };
+    Run { tenant: tenant(), key: None, recipe: recipe.into(), request, approved_run: None }
+}
+
+async fn run(kept: &Kept) -> Executed {
+    let run = asked("story-titles", json!({"story": "a walk"}));
+    let done = kept.house.engine.execute(run).await.unwrap();
+    settle_tasks().await;
+    done
+}
+
+fn refusal(done: &Executed) -> (&'static str, String) {
+    match &done.ending {
+        Ending::Refused { code, message } => (code, message.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_run_with_a_model_without_a_price_is_refused_under_a_budget() {
+    let mut kept = titles(json!({"daily_budget_usd": 5}), "block");
+    let state = kept.house.engine.steward.as_ref().unwrap().state.clone();
+    let policy = TenantPolicy::parse(json!({"daily_budget_usd": 5})).unwrap();
+    let policies = BTreeMap::from([(tenant(), policy)]);
+    let unpriced = Steward::new(state, policies, BTreeMap::new(), Duration::from_secs(30));
+    kept.house.engine.steward = Some(Arc::new(unpriced));
+    let done = run(&kept).await;
+    assert_eq!(refusal(&done).0, "unpriced");
+    assert!(kept.house.model.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_is_charged_at_the_tenants_own_price() {
+    let own = json!({"input_usd_per_million": 100, "output_usd_per_million": 200});
+    let kept = titles(json!({"daily_budget_usd": 100, "prices": {"scripted": own}}), "block");
+    let done = run(&kept).await;
+    assert_eq!((&done.ending, done.cost), (&Ending::Done, MicroUsd(2_000)), "{}", done.response);
+    let account = kept.account(Scope::Tenant);
+    assert_eq!((account.spent, account.held), (2_000, 0));
+}
+
+#[tokio::test]
+async fn the_whole_prompt_of_a_recipe_is_paid_for_in_advance() {
+    let policy = json!({"daily_budget_usd": 5, "max_cost_per_request_usd": 0.5});
+    assert_eq!(run(&titles(policy.clone(), "block")).await.ending, Ending::Done);
+    // Four attempts at 200,000 bytes each may cost some 800,000 micro-USD.
+    let long = recipe("block").replace("Job:", &format!("Job: {}", "word ".repeat(40_000)));
+    let kept = house(Scripted::saying(&[Ok(TITLE)]), policy, &long);
+    assert_eq!(refusal(&run(&kept).await).0, "insufficient_quota");
+}
+
+#[tokio::test]
+async fn from_the_share_of_the_policy_on_runs_ask_its_cheaper_model() {
+    // A run may cost some 45,000 micro-USD and costs 20; a hundredth of the budget are 600.
+    let policy = json!({
+        "daily_budget_usd": 0.06, "auto_downgrade_enabled": true, "downgrade_model": "small",
+        "downgrade_at_percent": 1,
+    });
+    let kept = titles(policy, "block");
+    assert_eq!(run(&kept).await.response["metadata"]["model"], "scripted");
+    for _ in 0..30 {
+        run(&kept).await;
+    }
+    let done = run(&kept).await;
+    assert_eq!(done.response["metadata"]["model"], "small", "{}", done.response);
+    let guards = done.response["metadata"]["guards"].to_string();
+    assert!(guards.contains("downgraded"), "{guards}");
+}
+
+#[tokio::test]
+async fn no_downgrade_to_a_model_that_the_tenant_blocks() {
+    let poor = json!({"daily_budget_usd": 0.02});
+    let done = run(&titles(poor, "downgrade")).await;
+    assert_eq!(done.response["metadata"]["model"], "small", "{}", done.response);
+    let blocked = json!({"daily_budget_usd": 0.02, "blocked_models": ["small"]});
+    let kept = titles(blocked, "downgrade");
+    assert_eq!(refusal(&run(&kept).await).0, "insufficient_quota");
+    assert!(kept.house.model.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn whoever_asks_for_runs_that_are_refused_is_stopped_and_told_until_when() {
+    let policy = json!({"daily_budget_usd": 0, "breaker": {"refusals_per_minute": 3}});
+    let kept = titles(policy, "block");
+    for _ in 0..3 {
+        let done = run(&kept).await;
+        assert!(refusal(&done).1.contains("limit"), "{:?}", done.ending);
+        assert!(done.retry_at_ms.is_some(), "the day ends");
+    }
+    let done = run(&kept).await;
+    assert!(refusal(&done).1.contains("may go on later"), "{:?}", done.ending);
+    assert_eq!(done.retry_at_ms, Some(1_800_000_000_000 + 60_000));
+}
+
+/// A model in whose place another wrote, which is dearer.
+struct StoodIn;
+
+impl Model for StoodIn {
+    fn generate(&self, _: ModelRequest) -> BoxFuture<'_, Result<Candidate, ModelError>> {
+        let candidate = Candidate {
+            text: TITLE.into(),
+            usage: Usage { input_tokens: 10, output_tokens: 5 },
+            stand_in: Some(StandIn { model: "spare".into(), cost: MicroUsd(777) }),
+            ..Candidate::default()
+        };
+        std::future::ready(Ok(candidate)).boxed()
+    }
+}
+
+impl ModelDirectory for StoodIn {
+    fn find(&self, _: &str) -> Option<OfferedModel> {
+        Some(OfferedModel {
+            model: Arc::new(Self),
+            provider: "test".into(),
+            input_price: MicroUsd(1),
+            output_price: MicroUsd(1),
+        })
+    }
+
+    fn names(&self) -> Vec<(String, Arc<str>)> {
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_charged_at_the_price_of_whoever_stood_in() {
+    let mut kept = titles(json!({"daily_budget_usd": 1}), "block");
+    kept.house.engine.models = Arc::new(StoodIn);
+    let done = run(&kept).await;
+    assert_eq!((&done.ending, done.cost), (&Ending::Done, MicroUsd(777)));
+    assert_eq!(kept.account(Scope::Tenant).spent, 777);
+}
+
+fn judged_by(kept: &mut Kept, policy: Value, per_call: u64) {
+    let state = kept.house.engine.steward.as_ref().unwrap().state.clone();
+    let policies = BTreeMap::from([(tenant(), TenantPolicy::parse(policy).unwrap())]);
+    let fee = Fee {
+        calls: 1,
+        per_call: MicroUsd(per_call),
+        price: Price {
+            input_usd_per_million: Usd(MicroUsd(0)),
+            output_usd_per_million: Usd(MicroUsd(0)),
+            output_tokens_max: None,
+        },
+        input_tokens: 0,
+        output_tokens: 0,
+    };
+    let steward = Steward::new(state, policies, BTreeMap::new(), Duration::from_secs(30));
+    kept.house.engine.steward = Some(Arc::new(steward.with_fees(vec![fee])));
+}
+
+#[tokio::test]
+async fn judging_a_reply_that_was_made_elsewhere_is_paid_for_in_advance() {
+    let policy = json!({"daily_budget_usd": 0.001});
+    let mut kept = titles(policy.clone(), "block");
+    let reply = || Candidate { text: "I am here with you.".into(), ..Candidate::default() };
+    judged_by(&mut kept, policy.clone(), 501);
+    let refused = kept.house.engine.verify(turn("My day was long."), reply()).await;
+    let Err(DeliverError::Unpaid(Unpaid::Exceeded { left, .. })) = refused else {
+        panic!("a panel may run twice, and 1,002 are more than 1,000")
+    };
+    assert_eq!(left, MicroUsd(1_000));
+    judged_by(&mut kept, policy, 500);
+    let judged = kept.house.engine.verify(turn("My day was long."), reply()).await.unwrap();
+    assert_eq!(judged.decision.cost, MicroUsd(0), "the jury here asks for nothing");
+    settle_tasks().await;
+    let account = kept.account(Scope::Tenant);
+    assert_eq!((account.spent, account.held), (0, 0), "what was set aside is given back");
+}
+
+#[tokio::test]
+async fn the_most_a_request_can_cost_is_within_its_limit_with_judges_and_attempts() {
+    // Three attempts of 4,096 micro-USD each, and each judged twice for 500: 12,288 and 3,000.
+    let policy = |limit: f64| {
+        json!({"daily_budget_usd": 5, "max_cost_per_request_usd": limit, "prices": {
+            "scripted": {"input_usd_per_million": 0, "output_usd_per_million": 1},
+        }})
+    };
+    for (limit, fits) in [(0.013, false), (0.02, true)] {
+        let mut kept = titles(policy(limit), "block");
+        judged_by(&mut kept, policy(limit), 500);
+        let reply = kept.house.engine.deliver(turn("My day was long.")).await;
+        assert_eq!(reply.is_ok(), fits, "{limit}");
+        assert_eq!(kept.house.model.asked.lock().unwrap().is_empty(), !fits);
+    }
+}
+
+#[tokio::test]
+async fn the_cost_steward_reads_accounts_and_policy_and_not_the_caller() {
+    let kept = titles(json!({"daily_budget_usd": 0.001, "blocked_models": ["small"]}), "block");
+    let input = json!({
+        "request": {"model": "scripted", "allowed_models": ["small"]},
+        "estimated_tokens": {"input": 1_000, "output": 1_000},
+        "budget": {"remaining_microusd": 1_000_000_000, "per_request_microusd": 1_000_000_000},
+    });
+    let done = kept.house.engine.execute(asked("cost-steward", input)).await.unwrap();
+    let said = &done.response["data"];
+    assert_eq!(said["budget_remaining_microusd"], 1_000, "{}", done.response);
+    assert_eq!((&said["within_budget"], &said["recommendation"]), (&json!(false), &json!("queue")));
+}
+
+#[tokio::test]
+async fn the_sentinel_reads_records_of_consent_and_protocols() {
+    use conclave_govern::{ConsentState, CulturalFinding};
+    let mut kept = titles(json!({}), "block");
+    let keeper = Keeper::granting();
+    kept.house.engine.governed.governance = Some(keeper.clone());
+    let input = json!({
+        "request": {"context": {
+            "storyteller_id": "teller", "consent_scope": ["research"], "purpose": "study",
+            "country": "NZ", "party": "the university",
+        }, "input": {"note": "hello"}},
+        "phase": "pre",
+    });
+    let ask = || async {
+        let run = asked("governance-sentinel", input.clone());
+        let done = kept.house.engine.execute(run).await.unwrap();
+        done.response["data"]["audit_entry"]["decision"].clone()
+    };
+    assert_eq!(ask().await, "allow");
+    let party = keeper.asked.lock().unwrap().last().unwrap().party.clone();
+    assert_eq!(party.as_deref(), Some("the university"));
+    let (community, issues) = (None, vec![]);
+    *keeper.finding.lock().unwrap() =
+        Ok(CulturalFinding::Hold { community, issues, sacred: false });
+    assert_eq!(ask().await, "escalate");
+    *keeper.finding.lock().unwrap() = Ok(CulturalFinding::Clear);
+    let state = ConsentState::Withdrawn { record: "c".into(), at_ms: 1 };
+    *keeper.consent.lock().unwrap() = Ok(state);
+    assert_eq!(ask().await, "deny");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recipe_that_misses_its_latency_objective_is_told_once_an_hour() {
+    let slow = Scripted::slowly(&[Ok(TITLE)], Duration::from_secs(6));
+    let kept = house(slow, json!({}), &recipe("block"));
+    for _ in 0..25 {
+        assert_eq!(run(&kept).await.ending, Ending::Done);
+    }
+    let leaves = kept.house.ledger.leaves().into_iter();
+    let alerts: Vec<_> =
+        leaves.filter(|leaf| leaf.draft.kind.as_str() == "latency.alert").collect();
+    assert_eq!(alerts.len(), 1);
+    let public = &alerts[0].draft.public;
+    assert_eq!(public.get("objective_ms").and_then(Public::as_u64), Some(5_000));
+    assert!(public.get("p95_ms").and_then(Public::as_u64).unwrap() >= 6_000);
+}
+
+#[tokio::test]
+async fn what_reviewers_change_and_miss_is_counted() {
+    let people = OWN.replace("BUDGET", "block").replace("HUMAN", "true").replace("PADDING", "");
+    let mut kept = house(Scripted::saying(&[Ok(TITLE)]), json!({}), &people);
+    let keeper = Keeper::granting();
+    kept.house.engine.governed.records = Some(keeper.records.clone());
+    kept.house.engine.governed.governance = Some(keeper.clone());
+    for _ in 0..3 {
+        assert!(matches!(run(&kept).await.ending, Ending::Held { .. }));
+    }
+    keeper.decide("r-1", "approved", None).await;
+    // Four of six words are others.
+    let edited = json!(r#"{"title": "A short rest by a lake"}"#);
+    keeper.decide("r-2", "approved", Some(edited)).await;
+    let recipe = kept.house.engine.workshop.recipes.find("story-titles").unwrap();
+    let kpis = kept.house.engine.recipe_kpis(&tenant(), &recipe).await.unwrap();
+    assert_eq!(kpis["figures"]["human_edit_distance"], 0.3333, "{kpis}");
+    assert_eq!(kpis["figures"]["cost_per_successful_run"], 30, "{kpis}");
+}
+
+#[tokio::test]
+async fn the_decision_of_a_blocked_run_says_why() {
+    let kept = titles(json!({"daily_budget_usd": 0}), "block");
+    run(&kept).await;
+    let leaves = kept.house.ledger.leaves();
+    let leaf = leaves.iter().find(|leaf| leaf.draft.kind == Kind::Decision).unwrap();
+    let word = |name| leaf.draft.public.get(name).and_then(Public::as_str);
+    assert_eq!(word("refusal"), Some("insufficient_quota"));
+    assert_eq!(word("safety_status"), Some("blocked"));
+}
