@@ -58,6 +58,7 @@ pub mod trace;
 mod transcript;
 mod turn;
 mod unasked;
+mod unread;
 mod usage;
 mod verdicts;
 mod view;
