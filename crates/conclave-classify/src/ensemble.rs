@@ -274,6 +274,11 @@ impl TextClassifier for Ensemble {
         readings.fold(first, Estimate::graver)
     }
 
+    fn reply_at_once(&self, asked: &str, reply: &str, language: &str) -> AsReply {
+        let first = self.reply_logits(asked, reply);
+        self.reply_scores(group(language, reply), &first, None)
+    }
+
     fn reply(&self, asked: &str, reply: &str, language: &str) -> AsReply {
         let first = self.reply_logits(asked, reply);
         let group = group(language, reply);

@@ -88,6 +88,9 @@ pub struct Seat {
 impl Seat {
     /// The verifier whose word on a person in danger nobody outvotes.
     pub const CRISIS: &'static str = "crisis";
+    /// The seat of the directives' floor. Nobody sits there until it stops a reply, and no
+    /// configuration knows it: it can be neither weighed nor watched nor left out.
+    pub const FLOOR: &'static str = "floor";
 
     /// A seat weighted by its priority; Crisis is always required.
     #[must_use]
@@ -203,6 +206,13 @@ impl Ballot {
             cost: MicroUsd(0),
             basis: None,
         }
+    }
+
+    /// Whether the directives' floor stops the reply by it, however the seat is marked.
+    #[must_use]
+    pub fn is_floor(&self) -> bool {
+        *self.seat.verifier == *Seat::FLOOR
+            && matches!(self.cast, Cast::Voted { vote: Vote::Harmful, .. })
     }
 
     /// Whether it takes part in the sum.

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** all arithmetic is in integers; the score is compared as a fraction, never rounded.
 //! **Invariant:** nothing a verifier withholds helps delivery: an abstention weighs as full dissent.
+//! **Invariant:** what the floor of the directives stops is not delivered, whatever else was cast.
 
 use crate::ballot::one_each;
 use crate::{Ballot, Bars, Cast, Seat, Vote};
@@ -23,6 +24,8 @@ pub enum Shortfall {
     RequiredMissing,
     /// The person is in crisis and the Crisis verifier objects.
     CrisisConcern,
+    /// The floor of the directives stops the reply, whatever anybody voted.
+    Floor,
 }
 
 /// The votes combined.
@@ -105,6 +108,13 @@ pub fn decide(ballots: &[Ballot], bars: Bars, crisis: bool) -> Consensus {
         add(&mut sums, ballot);
     }
     sums.shortfalls = shortfalls(&counted, &sums, crisis);
+    // Read from the ballots as they were cast: a second ballot under its name must not void it.
+    if ballots.iter().any(Ballot::is_floor) {
+        sums.shortfalls.push(Shortfall::Floor);
+        if !sums.vetoes.iter().any(|name| name == Seat::FLOOR) {
+            sums.vetoes.push(Seat::FLOOR.to_owned());
+        }
+    }
     sums
 }
 

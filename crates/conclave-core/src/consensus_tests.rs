@@ -88,6 +88,22 @@ fn an_excused_verifier_counts_for_nothing_and_a_required_one_is_never_excused() 
     assert_eq!(voted.clone().excused(), voted, "a vote that was cast is not taken back");
 }
 
+#[test]
+fn the_floor_is_outvoted_by_nobody_and_voided_by_no_second_ballot() {
+    let safe = ["crisis", "a", "b", "c", "d"].map(|name| ballot(name, 3, Vote::Safe, 100));
+    let bars = Scrutiny::Normal.bars();
+    assert!(decide(&safe, bars, false).delivers());
+    let floor = ballot(Seat::FLOOR, 3, Vote::Harmful, 70);
+    let watched = Ballot { seat: Seat { monitor: true, ..floor.seat.clone() }, ..floor.clone() };
+    let twin = ballot(Seat::FLOOR, 3, Vote::Safe, 100);
+    for extra in [vec![floor.clone()], vec![floor, twin], vec![watched]] {
+        let ballots: Vec<_> = safe.iter().cloned().chain(extra).collect();
+        let verdict = decide(&ballots, bars, false);
+        assert!(verdict.shortfalls.contains(&Shortfall::Floor) && !verdict.delivers());
+        assert_eq!(verdict.vetoes, [Seat::FLOOR]);
+    }
+}
+
 const NAMES: [&str; 7] =
     ["crisis", "higher_self", "wisdom", "shadow", "attachment", "counterfactual", "classifier"];
 

@@ -146,4 +146,6 @@ pub struct TurnContext {
     pub audience: Option<String>,
     /// Whether the person is known to be a minor.
     pub minor: bool,
+    /// Whether the person is known to be vulnerable: ill, grieving, dependent on somebody.
+    pub vulnerable: bool,
 }

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A probability-like score, always within `0.0..=1.0`; not-a-number becomes `0`.
+/// A probability-like score, always within `0.0..=1.0`; not-a-number becomes `1`, because
+/// whoever measured it failed, and a failure must not pass for innocence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct Score(f32);
@@ -16,7 +17,7 @@ impl Score {
     /// Clamps `value` into range.
     #[must_use]
     pub fn new(value: f32) -> Self {
-        if value.is_nan() { Self::ZERO } else { Self(value.clamp(0.0, 1.0)) }
+        if value.is_nan() { Self::ONE } else { Self(value.clamp(0.0, 1.0)) }
     }
 
     /// From hundredths; anything above 100 is 1.
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn scores_stay_in_range() {
-        for (given, kept) in [(-1.0, 0.0), (0.25, 0.25), (7.0, 1.0), (f32::NAN, 0.0)] {
+        for (given, kept) in [(-1.0, 0.0), (0.25, 0.25), (7.0, 1.0), (f32::NAN, 1.0)] {
             assert!((Score::new(given).get() - kept).abs() < f32::EPSILON, "{given}");
         }
         assert_eq!(Score::new(0.6951).hundredths(), 70);

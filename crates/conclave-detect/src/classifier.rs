@@ -54,4 +54,8 @@ pub trait TextClassifier: Send + Sync {
     fn text(&self, folded: &str, language: &str) -> Estimate;
     /// What is wrong with a reply in the light of what was asked.
     fn reply(&self, asked: &str, reply: &str, language: &str) -> AsReply;
+    /// The same for whoever cannot wait, as good as it can be said at once.
+    fn reply_at_once(&self, asked: &str, reply: &str, language: &str) -> AsReply {
+        self.reply(asked, reply, language)
+    }
 }

@@ -8,8 +8,8 @@ use crate::pattern::{BUILTIN, Book};
 use crate::sight::Sight;
 use crate::trend::READ_TOGETHER;
 use crate::{
-    ConversationReading, DetectError, DriftMarks, Estimate, Explanation, Frame, Reading, Signal,
-    SignalKind, TextClassifier, Trend,
+    AsReply, ConversationReading, DetectError, DriftMarks, Estimate, Explanation, Frame, Reading,
+    Signal, SignalKind, TextClassifier, Trend,
 };
 use conclave_core::{Category, Mode, Role, Score, Threshold};
 use std::fmt;
@@ -120,6 +120,25 @@ impl Detector {
     /// asked: a kind reply shares the words of what it declines.
     #[must_use]
     pub fn read_reply(&self, asked: &str, reply: &str, mode: Mode) -> Reading {
+        self.as_reply((asked, reply), mode, |classifier, asked, reply, language| {
+            classifier.reply(asked, reply, language)
+        })
+    }
+
+    /// The same for whoever cannot wait: a slow second tier is not asked.
+    #[must_use]
+    pub fn read_reply_at_once(&self, asked: &str, reply: &str, mode: Mode) -> Reading {
+        self.as_reply((asked, reply), mode, |classifier, asked, reply, language| {
+            classifier.reply_at_once(asked, reply, language)
+        })
+    }
+
+    fn as_reply(
+        &self,
+        (asked, reply): (&str, &str),
+        mode: Mode,
+        ask: impl Fn(&dyn TextClassifier, &str, &str, &str) -> AsReply,
+    ) -> Reading {
         if cfg!(feature = "blind") {
             return Reading::empty(mode);
         }
@@ -127,7 +146,7 @@ impl Detector {
         let mut reading = judge(&sight, mode);
         reading.as_reply = self.classifier.as_ref().map(|classifier| {
             let asked = plain_text(asked);
-            classifier.reply(&asked, &sight.plain, sight.language)
+            ask(&**classifier, &asked, &sight.plain, sight.language)
         });
         reading
     }

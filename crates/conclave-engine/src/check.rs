@@ -1,13 +1,14 @@
 //! Judging one text, conversation or reply without a gateway: what `conclave check` prints.
 
-use crate::turn::{last_of, said_before};
+use crate::turn::brought;
+use crate::unread::{Patience, Unread};
 use conclave_core::{
     Action, Ballot, Candidate, Cast, Category, Message, Mode, Role, Scrutiny, TurnContext, decide,
     intake,
 };
 use conclave_detect::{Detector, Reading, Signal};
 use conclave_pii::Finder;
-use conclave_verifiers::{Case, Judge};
+use conclave_verifiers::{Case, Judge, floor_ballot};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -136,31 +137,28 @@ impl Checker {
     }
 
     fn smuggled(&self, question: &Question) -> f32 {
-        let brought = last_of(&question.turns, Role::Tool);
-        if brought.is_empty() {
-            return 0.0;
-        }
-        self.detector.read(&brought, question.mode).injection.get()
+        let read = |text: &String| self.detector.read(text, question.mode).injection.get();
+        brought(&question.turns).iter().map(read).fold(0.0, f32::max)
     }
 
     fn reply_answer(&self, question: &Question, reply: &Candidate, input: Reading) -> Answer {
-        let said = said_before(&question.turns);
-        let reading = self.detector.read_reply(&said, &reply.text, question.mode);
         let crisis = input.is_crisis();
         let context = TurnContext { mode: question.mode, ..TurnContext::default() };
         let strict = crisis || question.mode == Mode::ChildSafe;
         let scrutiny = if strict { Scrutiny::Strict } else { Scrutiny::Normal };
         let injection = input.injection;
         let crisis_score = input.crisis;
-        let case = Case::new(
-            question.turns.clone().into(),
-            reply.clone(),
+        let unread = Unread {
+            conversation: question.turns.clone().into(),
+            candidate: reply.clone(),
             context,
-            Arc::new(input),
-            reading.clone(),
-        )
-        .read_closely(|passage| self.detector.read_reply(&said, passage, question.mode));
-        let ballots: Vec<_> = self.judges.iter().map(|judge| ballot(&**judge, &case)).collect();
+            input: Arc::new(input),
+            mode: question.mode,
+        };
+        let case = unread.read(&self.detector, Patience::Every);
+        let reading = &case.reply;
+        let judged = self.judges.iter().map(|judge| ballot(&**judge, &case));
+        let ballots: Vec<_> = judged.chain(floor_ballot(&case)).collect();
         let consensus = decide(&ballots, scrutiny.bars(), crisis);
         let action = if consensus.delivers() {
             Action::Deliver
@@ -169,7 +167,7 @@ impl Checker {
         } else {
             Action::Escalate
         };
-        let harm = reply_harm(&reading, &ballots);
+        let harm = reply_harm(reading, &ballots);
         Answer {
             verdict: verdict(reading.threshold.blocks(conclave_core::Score::new(harm))),
             harm,
@@ -178,7 +176,7 @@ impl Checker {
             injection: injection.get(),
             votes: ballots.iter().map(vote_line).collect(),
             safety_score: Some(f64::from(consensus.safety_score_e4()) / 1e4),
-            ..input_answer(&reading)
+            ..input_answer(reading)
         }
     }
 }

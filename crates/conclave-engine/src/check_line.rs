@@ -23,8 +23,8 @@ fn wrong(path: impl Into<String>, message: impl Into<String>) -> LineError {
 }
 
 impl Question {
-    /// Reads a line: `text` or `turns`, and perhaps `response`, `tools` and `mode`; other fields are
-    /// not looked at.
+    /// Reads a line: `text` or `turns`, and perhaps `response`, `tools`, `candidate_action` and `mode`;
+    /// other fields are not looked at.
     ///
     /// # Errors
     /// When a field has the wrong shape, or nothing is left to judge.
@@ -79,7 +79,7 @@ fn turn(at: usize, value: &Value) -> Result<Message, LineError> {
 }
 
 fn reply(line: &Map<String, Value>) -> Result<Option<Candidate>, LineError> {
-    let tool_calls = match line.get("tools") {
+    let mut tool_calls: Vec<_> = match line.get("tools") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(calls)) => {
             let calls = calls.iter().enumerate().map(|(at, call)| tool_call(at, call));
@@ -87,6 +87,7 @@ fn reply(line: &Map<String, Value>) -> Result<Option<Candidate>, LineError> {
         }
         Some(_) => return Err(wrong("tools", "must be an array of tool calls")),
     };
+    tool_calls.extend(described(line)?);
     let text = match line.get("response") {
         Some(Value::String(text)) => text.clone(),
         None | Some(Value::Null) if tool_calls.is_empty() => return Ok(None),
@@ -94,6 +95,18 @@ fn reply(line: &Map<String, Value>) -> Result<Option<Candidate>, LineError> {
         Some(_) => return Err(wrong("response", "must be a string")),
     };
     Ok(Some(Candidate { text, tool_calls, ..Candidate::default() }))
+}
+
+/// An action that is only described: a call of no tool, weighed by what it says.
+fn described(line: &Map<String, Value>) -> Result<Option<ToolCall>, LineError> {
+    match line.get("candidate_action") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => {
+            let (id, name) = (String::new(), String::new());
+            Ok(Some(ToolCall { id, name, arguments: text.clone() }))
+        }
+        Some(_) => Err(wrong("candidate_action", "must be a string")),
+    }
 }
 
 /// `{name, arguments}`, also inside `function`; arguments as text or as JSON.
@@ -132,6 +145,9 @@ mod tests {
         .unwrap();
         assert_eq!(reply.mode, Mode::ChildSafe);
         assert_eq!(reply.reply.unwrap().tool_calls[0].arguments, r#"{"x":1}"#);
+        let action = read(&json!({"text": "a", "candidate_action": "delete all backups"})).unwrap();
+        let call = action.reply.unwrap().tool_calls.remove(0);
+        assert_eq!((&*call.name, &*call.arguments), ("", "delete all backups"));
     }
 
     #[test]
@@ -146,6 +162,7 @@ mod tests {
             (json!({"turns": [{"role": "user", "content": 1}]}), "turns[0].content"),
             (json!({"text": "a", "response": 1}), "response"),
             (json!({"text": "a", "tools": [{}]}), "tools[0].name"),
+            (json!({"text": "a", "candidate_action": 1}), "candidate_action"),
             (json!({"text": "a", "mode": "gentle"}), "mode"),
         ] {
             assert_eq!(read(&line).unwrap_err().path, path, "{line}");

@@ -4,7 +4,7 @@
 //! **Invariant:** read from the ledger alone, so that a correction can be shown as long as its words are kept.
 //! **Invariant:** a proposal names reasons of the catalogue, never what anybody said.
 
-use crate::stored::{StoredDecision, array};
+use crate::stored::{StoredDecision, array, objections};
 use conclave_core::{Outcome, Reason};
 use conclave_ledger::Value;
 use serde::Serialize;
@@ -88,14 +88,13 @@ fn correction(stored: &StoredDecision, c: usize, choice: &Value) -> Option<Corre
 }
 
 fn concerns(stored: &StoredDecision, c: usize, a: usize) -> Vec<Concern> {
-    let spoken = stored.words(&format!("votes.{c}.{a}")).unwrap_or_default();
     let concern = |said: &Json| {
         let reasons = reasons_of(&said["reasons"]);
         let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
         let (verifier, reasoning) = (text("verifier"), text("reasoning"));
         (!reasons.is_empty()).then_some(Concern { attempt: a, verifier, reasons, reasoning })
     };
-    spoken.as_array().into_iter().flatten().filter_map(concern).collect()
+    objections(stored, c, a).iter().filter_map(concern).collect()
 }
 
 /// The reasons of the catalogue that a list of codes names.

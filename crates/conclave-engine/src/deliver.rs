@@ -16,13 +16,14 @@ use crate::release::Progress;
 use crate::spend::{self, InForce, Spending};
 use crate::steward::Unpaid;
 use crate::trace::{self, SpanKind, Told};
-use crate::turn::{Turn, said_before};
+use crate::turn::Turn;
+use crate::unread::{Patience, Unread};
 use crate::verdicts::Grounds;
 use conclave_core::{
     Action, AuditId, Ballot, Candidate, Deliberation, FinishReason, GenerationFailure, Limits,
     MicroUsd, Outcome, Reason, Step, Usage, Verdict, Withheld,
 };
-use conclave_detect::{Course as Standing, Detector, Reading};
+use conclave_detect::{Course as Standing, Reading};
 use conclave_failpoint as failpoint;
 use conclave_govern::TenantPolicy;
 use conclave_verifiers::Case;
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// A decided turn: what to tell the client, and the promise to note what became of it.
 pub struct Reply {
@@ -88,6 +89,7 @@ pub(crate) struct Course<'a> {
     pub(crate) limits: Limits,
     pub(crate) deadline: Instant,
     seed: u64,
+    policy_version: u64,
 }
 
 impl Engine {
@@ -152,8 +154,9 @@ impl Engine {
             return self.conclude(&turn, examined, vec![choice], None, paid, started).await;
         }
         let field = self.sense(&turn, &examined);
-        let (model, attempts_max) = (&*spending.offered.model, self.settings.attempts_max);
-        let course = self.course(&turn, &examined, model, &field, attempts_max, started);
+        let (model, rules) =
+            (&*spending.offered.model, (self.settings.attempts_max, in_force.version));
+        let course = self.course(&turn, &examined, model, &field, rules, started);
         let released = released.filter(|_| self.may_release(&turn, &examined));
         let choices = match released {
             Some(released) => vec![self.deliberate_in_windows(&course, released).await],
@@ -200,7 +203,8 @@ impl Engine {
             return self.conclude(&turn, examined, vec![choice], Some(field), paid, started).await;
         }
         examined.stop = asked_for;
-        let course = self.course(&turn, &examined, &*given.model, &field, 1, started);
+        let rules = (1, in_force.version);
+        let course = self.course(&turn, &examined, &*given.model, &field, rules, started);
         let choices = vec![self.deliberate(&course, 0).await];
         let choices = self.guard_replies(&turn, &mut examined, choices).await;
         self.conclude(&turn, examined, choices, Some(field), paid, started).await
@@ -219,7 +223,7 @@ impl Engine {
         let before = remembered.course.as_ref().map(Standing::state).unwrap_or_default();
         let input = Input::of(turn, remembered.trend.messages);
         let at = (self.clock.now_ms(), id);
-        let skipped = input.skipped;
+        let (skipped, is_new) = (input.skipped, input.is_new);
         let mut heard =
             off_thread::reading(&self.detector, move |detector| input.read(detector)).await;
         // What is too long ago to be read was said all the same, and is not brought up again.
@@ -228,7 +232,9 @@ impl Engine {
         heard.iter().for_each(|message| remembered.observe_earlier(message));
         let input = match last {
             Some(last) => {
-                remembered.observe(&last, at);
+                if is_new {
+                    remembered.observe(&last, at);
+                }
                 last.reading
             }
             None => Reading::empty(turn.context.mode),
@@ -249,7 +255,7 @@ impl Engine {
         examined: &'a Examination,
         model: &'a dyn Model,
         field: &Arc<FieldState>,
-        attempts_max: u8,
+        (attempts_max, policy_version): (u8, u64),
         started: Instant,
     ) -> Course<'a> {
         let crisis = is_crisis(examined.input.crisis);
@@ -263,6 +269,7 @@ impl Engine {
             limits: Limits { attempts_max, bars: self.settings.bars(examined.scrutiny), crisis },
             deadline: started + whole.saturating_sub(RECORDING_RESERVE),
             seed: seed_of(turn),
+            policy_version,
         }
     }
 
@@ -300,6 +307,7 @@ impl Engine {
         let grounds = Grounds {
             tenant: &course.turn.tenant,
             policy: &self.settings.policy,
+            policy_version: course.policy_version,
             directives: &self.settings.directives,
             scrutiny: course.examined.scrutiny,
             conversation: &course.turn.conversation,
@@ -326,19 +334,26 @@ impl Engine {
         trace::span("panel", SpanKind::Internal, judged, told).await
     }
 
+    /// The case. Where every tier together would take longer than a panel may, the first alone reads it:
+    /// who waits behind others for the second would otherwise not be answered at all.
     async fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
         let (turn, examined) = (course.turn, course.examined);
-        let said = said_before(&turn.conversation);
-        let (conversation, context) = (turn.conversation.clone(), turn.context.clone());
-        let (input, mode) = (examined.input.clone(), examined.input.mode);
-        off_thread::reading(&self.detector, move |detector: &Detector| {
-            let read = |text: &str| detector.read_reply(&said, text, mode);
-            let reply = read(&candidate.text);
-            let (candidate, context) = (candidate.clone(), context.clone());
-            Case::new(conversation.clone(), candidate, context, input.clone(), reply)
-                .read_closely(read)
-        })
-        .await
+        let unread = Arc::new(Unread {
+            conversation: turn.conversation.clone(),
+            candidate,
+            context: turn.context.clone(),
+            input: examined.input.clone(),
+            mode: examined.input.mode,
+        });
+        let slowly = Arc::clone(&unread);
+        let read = off_thread::reading(&self.detector, move |detector| {
+            slowly.read(detector, Patience::Every)
+        });
+        let left = course.deadline.saturating_duration_since(Instant::now());
+        match timeout(self.settings.panel_deadline.min(left), read).await {
+            Ok(case) => case,
+            Err(_late) => unread.read(&self.detector, Patience::Little),
+        }
     }
 
     pub(crate) fn closed(

@@ -4,8 +4,8 @@
 
 use crate::correction::reasons_of;
 use crate::influence::{Contribution, contributions, last_panel};
-use crate::stored::{StoredDecision, array, ballot_of};
-use conclave_core::{Outcome, Reason};
+use crate::stored::{StoredDecision, array, ballot_of, objections};
+use conclave_core::{Cast, Outcome, Reason, Vote};
 use conclave_ledger::Value;
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -46,7 +46,7 @@ pub fn explain(stored: &StoredDecision) -> Explanation {
         response_text: delivered["text"].as_str().unwrap_or_default().to_owned(),
         contributing_agents: contributions(stored, outcome),
         safety_verification: SafetyVerification {
-            reviewed_by: reviewers(stored),
+            reviewed_by: Count::of(stored).voted(),
             consensus_score: stored.public("score").and_then(Value::as_u64).map(fraction),
             concerns_raised: concerns.iter().map(|reason| reason.plain().to_owned()).collect(),
         },
@@ -60,22 +60,54 @@ fn fraction(e4: u64) -> f64 {
     e4 as f64 / 1e4
 }
 
-fn reviewers(stored: &StoredDecision) -> Vec<String> {
-    let ballots = last_panel(stored).map(|panel| array(panel.get("ballots"))).unwrap_or_default();
-    ballots
-        .iter()
-        .filter_map(ballot_of)
-        .filter(conclave_core::Ballot::counts)
-        .map(|ballot| ballot.seat.verifier.to_string())
-        .collect()
+/// How the last panel voted.
+#[derive(Debug, Default)]
+struct Count {
+    /// Who found it safe.
+    safe: Vec<String>,
+    /// Who voted against it.
+    against: Vec<String>,
+    /// Who should have voted and did not.
+    missing: Vec<String>,
+}
+
+impl Count {
+    fn of(stored: &StoredDecision) -> Self {
+        let ballots =
+            last_panel(stored).map(|panel| array(panel.get("ballots"))).unwrap_or_default();
+        let mut count = Self::default();
+        for ballot in ballots.iter().filter_map(ballot_of).filter(|ballot| !ballot.seat.monitor) {
+            let side = match ballot.cast {
+                Cast::Voted { vote: Vote::Safe, .. } => &mut count.safe,
+                Cast::Voted { .. } => &mut count.against,
+                Cast::Abstained(_) | Cast::Excused(_) => &mut count.missing,
+                Cast::NotApplicable => continue,
+            };
+            side.push(ballot.seat.verifier.to_string());
+        }
+        count
+    }
+
+    /// Who voted.
+    fn voted(&self) -> Vec<String> {
+        self.safe.iter().chain(&self.against).cloned().collect()
+    }
+}
+
+/// Whether anybody whose vote counts voted harmful on any reply of the turn.
+fn is_anything_harmful(stored: &StoredDecision) -> bool {
+    let attempts = stored.choices().iter().flat_map(|choice| array(choice.get("attempts")));
+    let panels = attempts.flat_map(|attempt| array(attempt.get("panels")));
+    let ballots = panels.flat_map(|panel| array(panel.get("ballots"))).filter_map(ballot_of);
+    let mut counted = ballots.filter(conclave_core::Ballot::counts);
+    counted.any(|ballot| matches!(ballot.cast, Cast::Voted { vote: Vote::Harmful, .. }))
 }
 
 fn concerns(stored: &StoredDecision) -> Vec<Reason> {
     let mut found = Vec::new();
     for (c, choice) in stored.choices().iter().enumerate() {
         for a in 0..array(choice.get("attempts")).len() {
-            let spoken = stored.words(&format!("votes.{c}.{a}")).unwrap_or_default();
-            for said in spoken.as_array().into_iter().flatten() {
+            for said in objections(stored, c, a) {
                 collect_reasons(&said["reasons"], &mut found);
             }
         }
@@ -117,11 +149,7 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
         return story;
     }
     if outcome == Some(Outcome::Blocked) {
-        story.push(
-            "The request asked for something that could hurt someone, so no model was asked and you \
-             were told so at once."
-                .to_owned(),
-        );
+        story.push(blocked(stored).to_owned());
         return story;
     }
     if outcome == Some(Outcome::Delivered) && stored.number("attempts") == 0 {
@@ -133,8 +161,36 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
         let list: Vec<_> = concerns.iter().map(|reason| reason.plain()).collect();
         story.push(format!("Objections on the way: a reply {}.", list.join("; a reply ")));
     }
-    story.push(ending(outcome, reviewers(stored).len()));
+    let count = Count::of(stored);
+    story.extend(missing(&count));
+    story.push(ending(stored, outcome, &count));
     story
+}
+
+/// What stopped the request.
+fn blocked(stored: &StoredDecision) -> &'static str {
+    if stored.number("harm") >= stored.number("threshold") {
+        return "The request asked for something that could hurt someone, so no model was asked and you \
+                were told so at once.";
+    }
+    if stored.number("injection") >= 50 {
+        return "What was sent tried to change the rules the system works by, so no model was asked and \
+                you were told so at once.";
+    }
+    "What was said belongs to a community whose elders decide about it. Nobody was here who could \
+     decide, so it went no further."
+}
+
+/// Who should have looked at the last reply and did not.
+fn missing(count: &Count) -> Option<String> {
+    let names = count.missing.join(", ");
+    match count.missing.len() {
+        0 => None,
+        1 => Some(format!("One check could not be made and was not counted as safe: {names}.")),
+        many => {
+            Some(format!("{many} checks could not be made and were not counted as safe: {names}."))
+        }
+    }
 }
 
 /// Why nothing went on whatever was said, if that is how it ended.
@@ -174,17 +230,22 @@ fn attempts_sentence(stored: &StoredDecision) -> Option<String> {
     }
 }
 
-fn ending(outcome: Option<Outcome>, reviewers: usize) -> String {
+fn ending(stored: &StoredDecision, outcome: Option<Outcome>, count: &Count) -> String {
     match outcome {
-        Some(Outcome::Delivered | Outcome::Redacted) => format!(
-            "{reviewers} independent checks looked at the last one without knowing each other's \
-             answers, agreed that it was safe, and it was sent to you."
-        ),
+        Some(Outcome::Delivered | Outcome::Redacted) => passed(count),
+        Some(Outcome::SafeCompletion) if stored.number("attempts") == 0 => {
+            "The system answered you itself at once, without asking a model.".into()
+        }
         Some(Outcome::SafeCompletion) => {
             "None could be sent with confidence, so the system answered you itself.".into()
         }
-        Some(Outcome::Escalated) => {
+        Some(Outcome::Escalated) if is_anything_harmful(stored) => {
             "The checks found the replies harmful, so none was sent and a message took its place."
+                .into()
+        }
+        Some(Outcome::Escalated) => {
+            "The checks had more doubts about the replies than trust in them, so none was sent and a \
+             message took its place."
                 .into()
         }
         Some(Outcome::Exhausted) => {
@@ -197,4 +258,18 @@ fn ending(outcome: Option<Outcome>, reviewers: usize) -> String {
         Some(Outcome::Blocked) => "The request was stopped.".into(),
         Some(Outcome::Failed) | None => "The model did not answer.".into(),
     }
+}
+
+fn passed(count: &Count) -> String {
+    let (all, safe) = (count.voted().len(), count.safe.len());
+    if count.against.is_empty() {
+        return format!(
+            "{all} independent checks looked at the last one without knowing each other's answers, \
+             agreed that it was safe, and it was sent to you."
+        );
+    }
+    format!(
+        "{all} independent checks looked at the last one without knowing each other's answers. {safe} \
+         of them found it safe, which outweighed the doubts of the rest, and it was sent to you."
+    )
 }

@@ -66,6 +66,7 @@ pub mod trace;
 mod transcript;
 mod turn;
 mod unasked;
+mod unread;
 mod usage;
 mod verdicts;
 mod view;

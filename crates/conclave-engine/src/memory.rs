@@ -18,17 +18,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 const FIRST_TURNS: u32 = 3;
 /// How many conversations, and how many people, are held in memory.
 const HELD_MAX: usize = 100_000;
+/// How many decisions that were made without knowing what was before are passed over on the way back.
+const UNKNOWN_MAX: usize = 64;
 /// The words of a decision in which it is kept.
 pub(crate) const WORDS: &str = "time";
 
 /// What is remembered after a turn, as it is stored.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
+    /// Whether what was remembered before could be looked up. What follows from nothing is written down,
+    /// but is not what the next turn goes on from.
+    #[serde(default = "known", skip_serializing_if = "is_true")]
+    pub is_known: bool,
     /// How the conversation moves.
     pub trend: Trend,
     /// Where the person stands; absent for anonymous ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
+}
+
+const fn known() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_true(flag: &bool) -> bool {
+    *flag
+}
+
+impl Default for Remembered {
+    fn default() -> Self {
+        Self { is_known: true, trend: Trend::default(), course: None }
+    }
 }
 
 impl Remembered {
@@ -70,18 +91,26 @@ impl Memory {
         Self { archive, conversations: Shelf::default(), people: Shelf::default() }
     }
 
-    /// What is known before a turn. An archive that does not answer makes a newcomer of everybody: the
-    /// stricter reading.
+    /// What is known before a turn. Where the archive does not answer nothing is, which is the strictest
+    /// reading, and what follows from it is not gone on from: an outage must not make anybody new.
     pub(crate) async fn recall(&self, who: &Pseudonyms) -> Remembered {
         let trend = match self.conversations.get(who.session) {
-            Some(trend) => trend,
-            None => known(self.look_up(who.tenant, Whose::Session(who.session), "trend").await),
+            Some(trend) => Ok(trend),
+            None => self.look_up(who.tenant, Whose::Session(who.session), "trend").await,
         };
         let course = match who.subject {
-            None => None,
-            Some(subject) => Some(known(self.course(who.tenant, subject).await)),
+            None => Ok(None),
+            Some(subject) => self.course(who.tenant, subject).await.map(Some),
         };
-        Remembered { trend, course }
+        match (trend, course) {
+            (Ok(trend), Ok(course)) => Remembered { is_known: true, trend, course },
+            (trend, course) => {
+                let error = trend.as_ref().err().or(course.as_ref().err());
+                tracing::warn!(?error, "what was said earlier could not be looked up");
+                let course = course.unwrap_or_else(|_| Some(Course::default()));
+                Remembered { is_known: false, trend: trend.unwrap_or_default(), course }
+            }
+        }
     }
 
     /// Where a person stands.
@@ -104,6 +133,9 @@ impl Memory {
 
     /// Holds what is known after a turn.
     pub(crate) fn keep(&self, who: &Pseudonyms, remembered: &Remembered) {
+        if !remembered.is_known {
+            return;
+        }
         self.conversations.put(who.session, remembered.trend);
         if let (Some(subject), Some(course)) = (who.subject, &remembered.course) {
             self.people.put(subject, course.clone());
@@ -116,20 +148,18 @@ impl Memory {
         whose: Whose,
         part: &str,
     ) -> Result<T, ArchiveError> {
-        let found = self.archive.latest(tenant, whose).await?;
-        let stored = found.and_then(|entry| StoredDecision::from_entries(vec![entry]).ok()?);
-        let words = stored.and_then(|stored| stored.words(WORDS));
-        let kept = words.and_then(|mut words| serde_json::from_value(words[part].take()).ok());
-        Ok(kept.unwrap_or_default())
+        let mut before = None;
+        for _ in 0..UNKNOWN_MAX {
+            let found = self.archive.latest(tenant, whose, before).await?;
+            before = found.as_ref().map(|entry| entry.seq);
+            let stored = found.and_then(|entry| StoredDecision::from_entries(vec![entry]).ok()?);
+            let mut words = stored.and_then(|stored| stored.words(WORDS)).unwrap_or_default();
+            if words["is_known"] != false {
+                return Ok(serde_json::from_value(words[part].take()).unwrap_or_default());
+            }
+        }
+        Err(ArchiveError("too many turns were decided while it did not answer".to_owned()))
     }
-}
-
-/// What was found, or nothing where the archive did not answer.
-fn known<T: Default>(found: Result<T, ArchiveError>) -> T {
-    found.unwrap_or_else(|error| {
-        tracing::warn!(%error, "what was said earlier could not be looked up");
-        T::default()
-    })
 }
 
 /// A bounded map; when it is full it starts anew.

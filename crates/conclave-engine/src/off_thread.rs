@@ -9,8 +9,9 @@ use conclave_detect::Detector;
 use std::sync::{Arc, LazyLock};
 use tokio::sync::Semaphore;
 
-static AT_ONCE: LazyLock<Semaphore> = LazyLock::new(|| {
-    Semaphore::new(std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get))
+static AT_ONCE: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    Arc::new(Semaphore::new(cores))
 });
 
 /// Lets the detector do some work, elsewhere if it may be slow.
@@ -22,10 +23,15 @@ pub(crate) async fn reading<R: Send + 'static>(
         return work(detector);
     }
     // The semaphore is never closed; without a permit the reading would go on all the same.
-    let _turn = AT_ONCE.acquire().await.ok();
+    let turn = Arc::clone(&AT_ONCE).acquire_owned().await.ok();
     let work = Arc::new(work);
     let (there, elsewhere) = (detector.clone(), work.clone());
-    match tokio::task::spawn_blocking(move || elsewhere(&there)).await {
+    let done = move || {
+        // Given up only here: a reading nobody waits for any more goes on, and takes its core.
+        let _turn = turn;
+        elsewhere(&there)
+    };
+    match tokio::task::spawn_blocking(done).await {
         Ok(read) => read,
         // No thread is to be had while the runtime ends: what must be read is read here.
         Err(_) => work(detector),

@@ -5,7 +5,7 @@
 
 use crate::ports::{Elsewhere, Verifier, VerifierError, WhenFailing};
 use conclave_core::{Abstention, Ballot, Opinion, intake};
-use conclave_verifiers::{Case, Judge};
+use conclave_verifiers::{Case, Judge, floor_ballot};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use std::panic::AssertUnwindSafe;
@@ -26,10 +26,13 @@ impl Panel {
         Self { verifiers: verifiers.into() }
     }
 
-    /// Lets everyone judge the case; answers within `budget`.
+    /// Lets everyone judge the case; answers within `budget`. What the floor of the directives stops has
+    /// its ballot too, whoever is seated.
     pub async fn judge(&self, case: Arc<Case>, budget: Duration) -> Vec<Ballot> {
-        join_all(self.verifiers.iter().map(|verifier| ballot(&**verifier, case.clone(), budget)))
-            .await
+        let asked = self.verifiers.iter().map(|one| ballot(&**one, case.clone(), budget));
+        let mut ballots = join_all(asked).await;
+        ballots.extend(floor_ballot(&case));
+        ballots
     }
 
     /// Everybody elsewhere who is shown what the panel judges.

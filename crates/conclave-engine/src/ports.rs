@@ -452,12 +452,13 @@ pub trait Archive: Send + Sync {
     /// A page of decisions, newest first.
     fn list(&self, filter: DecisionFilter)
     -> BoxFuture<'_, Result<Vec<DecisionRow>, ArchiveError>>;
-    /// The latest decision of a conversation or a person of this tenant; needs not see the newest
-    /// entries.
+    /// The latest decision of a conversation or a person of this tenant, or the latest at a position under
+    /// `before`; needs not see the newest entries.
     fn latest(
         &self,
         tenant: u64,
         whose: Whose,
+        before: Option<u64>,
     ) -> BoxFuture<'_, Result<Option<StoredEntry>, ArchiveError>>;
     /// Counts since a time, for this tenant or all.
     fn tally(

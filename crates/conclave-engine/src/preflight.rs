@@ -7,7 +7,7 @@ use crate::memory::Remembered;
 use crate::permission::{Interface, Refusal};
 use crate::ports::Pseudonyms;
 use crate::settings::Settings;
-use crate::turn::{Turn, last_of};
+use crate::turn::{Turn, brought};
 use conclave_core::{AuditId, Category, DirectiveId, Mode, Role, Score, Scrutiny, Sensitivity};
 use conclave_detect::{Course, Detector, DriftState, READ_TOGETHER, Reading};
 use conclave_instinct::Instinct;
@@ -86,7 +86,10 @@ pub(crate) struct Input {
     unread: usize,
     /// How many unseen ones before them are too many to be read.
     pub skipped: u32,
-    brought: String,
+    /// Whether the last of them was not heard before: where a tool's result goes on with a turn, or the
+    /// model does, the person has said nothing since.
+    pub is_new: bool,
+    brought: Vec<String>,
     mode: Mode,
 }
 
@@ -113,7 +116,8 @@ impl Input {
             said: needed.iter().map(|one| one.content.as_text().into_owned()).collect(),
             unread,
             skipped: u32::try_from(unseen.saturating_sub(unread)).unwrap_or(u32::MAX),
-            brought: last_of(&turn.conversation, Role::Tool),
+            is_new: unseen > 0 || ends_with_person(turn),
+            brought: brought(&turn.conversation),
             mode: effective_mode(turn),
         }
     }
@@ -129,14 +133,21 @@ impl Input {
                 together: detector.together(&said[..=at], self.mode),
             })
             .collect();
-        if let Some(last) = heard.last_mut()
-            && !self.brought.is_empty()
-        {
-            let smuggled = detector.read(&self.brought, self.mode).injection;
-            last.reading.injection = last.reading.injection.max(smuggled);
+        if let Some(last) = heard.last_mut() {
+            for brought in &self.brought {
+                let smuggled = detector.read(brought, self.mode).injection;
+                last.reading.injection = last.reading.injection.max(smuggled);
+            }
         }
         heard
     }
+}
+
+/// Whether the person had the last word; what the tenant adds after it is not said by anybody.
+fn ends_with_person(turn: &Turn) -> bool {
+    let spoken = |role: Role| !matches!(role, Role::System | Role::Developer);
+    let last = turn.conversation.iter().rev().find(|one| spoken(one.role));
+    last.is_some_and(|one| one.role == Role::User)
 }
 
 /// A minor is always read in child-safe mode.
@@ -155,6 +166,8 @@ fn scrutiny(
     let strict = input.is_crisis()
         || drift == DriftState::Red
         || context.minor
+        || context.vulnerable
+        || !remembered.is_known
         || context.mode == Mode::ChildSafe
         || context.sensitivity == Sensitivity::Sacred;
     let raised = remembered.newcomer()

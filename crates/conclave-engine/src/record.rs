@@ -189,7 +189,10 @@ fn public_part(decision: &Decision, instinct: &Instinct) -> Value {
     if let Some(model) = &decision.terms.downgraded_from {
         pairs.push(("downgraded_from", Value::from(model.as_str())));
     }
-    if let Some(course) = &decision.remembered.course {
+    // Where a person stands is not said where it could not be looked up.
+    if let Some(course) =
+        decision.remembered.course.as_ref().filter(|_| decision.remembered.is_known)
+    {
         pairs.push(("drift", Value::from(course.state().as_str())));
         pairs.extend(drift_alerts(course).map(|alerts| ("drift_alerts", alerts)));
     }

@@ -4,12 +4,12 @@ use crate::engine::Engine;
 use crate::execute::spoken;
 use crate::off_thread;
 use crate::running::{Running, texts};
+use crate::unread::{Patience, Unread};
 use conclave_core::{
     Candidate, Message, MicroUsd, Mode, PanelRun, Role, Scrutiny, Sensitivity, TurnContext, decide,
 };
 use conclave_detect::Reading;
 use conclave_recipes::{Address, Phase};
-use conclave_verifiers::Case;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -25,10 +25,8 @@ impl Engine {
         }
         let candidate = Candidate { text: said.join("\n\n"), ..Candidate::default() };
         let conversation = conversation(run);
-        let before: Vec<_> =
-            conversation.iter().map(|one| one.content.as_text().into_owned()).collect();
-        let last = before.last().cloned().unwrap_or_default();
-        let input = self.read_words(last, Phase::Pre).await;
+        let last = conversation.last().map(|one| one.content.as_text().into_owned());
+        let input = self.read_words(last.unwrap_or_default(), Phase::Pre).await;
         let input = input.unwrap_or_else(|_| Reading::empty(Mode::Normal));
         let stated = &run.context;
         let context = TurnContext {
@@ -37,13 +35,10 @@ impl Engine {
             affiliations: stated.cultural_affiliations.clone(),
             ..TurnContext::default()
         };
-        let (before, input) = (before.join("\n"), Arc::new(input));
+        let (input, mode) = (Arc::new(input), Mode::Normal);
+        let unread = Unread { conversation, candidate, context, input, mode };
         let case = off_thread::reading(&self.detector, move |detector| {
-            let read = |text: &str| detector.read_reply(&before, text, Mode::Normal);
-            let reply = read(&candidate.text);
-            let (candidate, context) = (candidate.clone(), context.clone());
-            Case::new(conversation.clone(), candidate, context, input.clone(), reply)
-                .read_closely(read)
+            unread.read(detector, Patience::Every)
         })
         .await;
         let ballots = self.panel.judge(Arc::new(case), self.settings.panel_deadline).await;

@@ -110,6 +110,22 @@ impl StoredDecision {
     }
 }
 
+/// What the verifiers said of an attempt beside their votes, but for those that only watch: what they say
+/// changed nothing, so nobody was answered differently for it.
+pub(crate) fn objections(stored: &StoredDecision, c: usize, a: usize) -> Vec<Json> {
+    let attempt = stored.choices().get(c).and_then(|choice| array(choice.get("attempts")).get(a));
+    let panels = array(attempt.and_then(|attempt| attempt.get("panels")));
+    let ballots = panels.iter().flat_map(|panel| array(panel.get("ballots")));
+    let watching: Vec<_> = ballots.filter_map(ballot_of).filter(|one| one.seat.monitor).collect();
+    let watches = |said: &Json| watching.iter().any(|one| said["verifier"] == *one.seat.verifier);
+    let mut spoken = match stored.words(&format!("votes.{c}.{a}")) {
+        Some(Json::Array(spoken)) => spoken,
+        _ => Vec::new(),
+    };
+    spoken.retain(|said| !watches(said));
+    spoken
+}
+
 pub(crate) fn array(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).unwrap_or_default()
 }

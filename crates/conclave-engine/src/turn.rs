@@ -46,6 +46,22 @@ pub(crate) fn last_of(conversation: &[Message], role: Role) -> String {
         .unwrap_or_default()
 }
 
+/// What tools and files brought last: everything since the person spoke, and the whole of the last block,
+/// because several may have been asked at once. What was brought before was read in its own turn.
+pub(crate) fn brought(conversation: &[Message]) -> Vec<String> {
+    let is_tool = |message: &Message| message.role == Role::Tool;
+    let Some(last) = conversation.iter().rposition(is_tool) else { return Vec::new() };
+    let block = conversation[..last].iter().rposition(|one| !is_tool(one)).map_or(0, |at| at + 1);
+    let spoke = conversation.iter().rposition(|message| message.role == Role::User);
+    let start = spoke.map_or(block, |at| block.min(at + 1));
+    let all = conversation[start..=last].iter().filter(|message| is_tool(message));
+    let mut texts: Vec<_> = all.map(|one| one.content.as_text().into_owned()).collect();
+    texts.split_off(texts.len().saturating_sub(BROUGHT_MAX))
+}
+
+/// How many of them are read.
+const BROUGHT_MAX: usize = 64;
+
 /// How much of what was said before a reply is looked at with it, in bytes from the end.
 const SAID_BYTES_MAX: usize = 6000;
 

@@ -21,6 +21,7 @@ const GENERATION_MAX: usize = 1024;
 pub(crate) struct Grounds<'a> {
     pub tenant: &'a TenantId,
     pub policy: &'a [u8; 32],
+    pub policy_version: u64,
     pub directives: &'a [u8; 32],
     pub scrutiny: Scrutiny,
     pub conversation: &'a [Message],
@@ -95,10 +96,11 @@ mod tests {
     use super::*;
     use conclave_core::{Abstention, Mode, Priority, Role, Seat};
 
-    fn key_of(tenant: &str, policy: u8, text: &str) -> Key {
+    fn key_of(tenant: &str, (policy, policy_version): (u8, u64), text: &str) -> Key {
         let grounds = Grounds {
             tenant: &TenantId::new(tenant).unwrap(),
             policy: &[policy; 32],
+            policy_version,
             directives: &[0; 32],
             scrutiny: Scrutiny::Normal,
             conversation: &[Message::text(Role::User, "hello")],
@@ -111,9 +113,14 @@ mod tests {
 
     #[test]
     fn tenant_policy_and_words_are_part_of_the_key() {
-        let key = key_of("a", 1, "hi");
-        assert_eq!(key, key_of("a", 1, "hi"));
-        for other in [key_of("b", 1, "hi"), key_of("a", 2, "hi"), key_of("a", 1, "ho")] {
+        let key = key_of("a", (1, 0), "hi");
+        assert_eq!(key, key_of("a", (1, 0), "hi"));
+        for other in [
+            key_of("b", (1, 0), "hi"),
+            key_of("a", (2, 0), "hi"),
+            key_of("a", (1, 1), "hi"),
+            key_of("a", (1, 0), "ho"),
+        ] {
             assert_ne!(key, other);
         }
     }

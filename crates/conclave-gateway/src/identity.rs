@@ -64,6 +64,7 @@ pub(crate) fn context(
         labels: stated.named("labels", list)?.unwrap_or_default(),
         audience: stated.named("audience", audience)?,
         minor: stated.named("minor", flag)?.unwrap_or_default(),
+        vulnerable: stated.named("vulnerable", flag)?.unwrap_or_default(),
     })
 }
 
@@ -158,13 +159,13 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-conclave-country", "jp".parse().unwrap());
         let stated = metadata(&json!({
-            "conclave_country": "AU", "conclave_mode": "child_safe", "conclave_minor": true,
+            "conclave_country": "AU", "conclave_mode": "child_safe", "conclave_minor": true, "conclave_vulnerable": true,
             "conclave_affiliations": "Sea People, River People", "other": "kept",
         }));
         let context = context(&headers, Some(&stated), &Mode::ALL).unwrap();
         assert_eq!(context.country.as_deref(), Some("JP"));
         assert_eq!(context.mode, Mode::ChildSafe);
-        assert!(context.minor);
+        assert!(context.minor && context.vulnerable);
         assert_eq!(context.affiliations, ["Sea People", "River People"]);
     }
 

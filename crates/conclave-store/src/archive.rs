@@ -173,9 +173,14 @@ impl Archive for SqliteArchive {
         self.ask(true, move |conn| list(conn, &filter))
     }
 
-    fn latest(&self, tenant: u64, whose: Whose) -> BoxFuture<'_, Answer<Option<StoredEntry>>> {
+    fn latest(
+        &self,
+        tenant: u64,
+        whose: Whose,
+        before: Option<u64>,
+    ) -> BoxFuture<'_, Answer<Option<StoredEntry>>> {
         let found = self.ask(false, move |conn| {
-            latest(conn, tenant, whose).map(|entry| entry.into_iter().collect())
+            latest(conn, tenant, whose, before).map(|entry| entry.into_iter().collect())
         });
         async move { Ok(opened(&self.shared.vault, found.await?).await?.pop()) }.boxed()
     }
@@ -200,7 +205,12 @@ impl Archive for SqliteArchive {
     }
 }
 
-fn latest(conn: &Connection, tenant: u64, whose: Whose) -> rusqlite::Result<Option<StoredEntry>> {
+fn latest(
+    conn: &Connection,
+    tenant: u64,
+    whose: Whose,
+    before: Option<u64>,
+) -> rusqlite::Result<Option<StoredEntry>> {
     let (column, key) = match whose {
         Whose::Session(key) => ("session", key),
         Whose::Subject(key) => ("subject", key),
@@ -208,10 +218,11 @@ fn latest(conn: &Connection, tenant: u64, whose: Whose) -> rusqlite::Result<Opti
     let sql = format!(
         "SELECT e.seq, e.leaf, b.body FROM response_audit_log r JOIN log_entry e ON e.seq = r.seq
          LEFT JOIN log_body b ON b.seq = r.seq
-         WHERE r.{column} = ?1 AND r.tenant = ?2 ORDER BY r.seq DESC LIMIT 1"
+         WHERE r.{column} = ?1 AND r.tenant = ?2 AND r.seq < ?3 ORDER BY r.seq DESC LIMIT 1"
     );
+    let before = before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX);
     let mut entries = conn.prepare_cached(&sql)?;
-    entries.query_row(params![key, tenant.cast_signed()], stored_entry).optional()
+    entries.query_row(params![key, tenant.cast_signed(), before], stored_entry).optional()
 }
 
 fn stored_entry(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {

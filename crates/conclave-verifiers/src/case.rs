@@ -1,10 +1,15 @@
 //! What a verifier is shown.
 
 use crate::acts::{Acts, Lexicon};
+use crate::carried::carried;
+use crate::floor;
 use crate::passages::passages;
 use conclave_core::{Candidate, Message, Role, TurnContext};
 use conclave_detect::Reading;
 use std::sync::{Arc, OnceLock};
+
+/// How many pieces of prose that actions carry are looked at each; all of them are read together.
+const CARRIED_MAX: usize = 16;
 
 /// One candidate in the light of its conversation.
 ///
@@ -21,8 +26,10 @@ pub struct Case {
     pub context: TurnContext,
     /// What the person's words were read as: the last user message in its conversation.
     pub input: Arc<Reading>,
-    /// What the reply's words were read as.
+    /// What the reply's words were read as, those that its actions carry included.
     pub reply: Reading,
+    /// How harmful it is, in hundredths, where the floor of the directives stops it.
+    pub(crate) floor: Option<u8>,
     read: OnceLock<Arc<Acts>>,
     passages: Vec<Self>,
 }
@@ -42,7 +49,7 @@ impl Clone for Case {
 impl Case {
     /// Puts a case together; nothing is read before a verifier asks.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         conversation: Arc<[Message]>,
         candidate: Candidate,
         context: TurnContext,
@@ -54,29 +61,51 @@ impl Case {
             candidate,
             context,
             input,
+            // Whether it is a refusal that names what it refuses, only a closer reading shows.
+            floor: reply.floor.then(|| reply.harm_unamplified.hundredths()),
             reply,
             read: OnceLock::new(),
             passages: Vec::new(),
         }
     }
 
-    /// The same case, with every passage of the reply that has something against it as a case of its
-    /// own, its words read by `read`.
+    /// The same case, with every passage of the reply that has something against it, and all prose that
+    /// its actions carry, as cases of their own, their words read by `read`.
     #[must_use]
     pub fn read_closely(mut self, read: impl Fn(&str) -> Reading) -> Self {
         let Some(lexicon) = Lexicon::shared().ok() else { return self };
         let whole = self.acts(&lexicon);
-        let cases = passages(&self.candidate.text, &whole).into_iter().map(|(text, acts)| Self {
+        let mut cases: Vec<Self> = Vec::new();
+        for (text, acts) in passages(&self.candidate.text, &whole) {
+            cases.push(self.part(text, acts, read(text)));
+        }
+        self.floor = floor::stops(&self, &whole, &read);
+        for text in carried(&self.candidate).iter().take(CARRIED_MAX) {
+            let (acts, reading) = (whole.of_part(text), read(text));
+            // What an action carries is said to somebody else, and declines nothing.
+            let stopped = reading.floor.then(|| reading.harm_unamplified.hundredths());
+            self.floor = self.floor.max(stopped);
+            for (passage, acts) in passages(text, &acts) {
+                cases.push(self.part(passage, acts, read(passage)));
+            }
+            cases.push(self.part(text, acts, reading));
+        }
+        self.passages = cases;
+        self
+    }
+
+    /// A part of the reply as a case of its own.
+    fn part(&self, text: &str, acts: Acts, reply: Reading) -> Self {
+        Self {
             conversation: Arc::clone(&self.conversation),
             candidate: Candidate { text: text.to_owned(), ..Candidate::default() },
             context: self.context.clone(),
             input: Arc::clone(&self.input),
-            reply: read(text),
+            floor: None,
+            reply,
             read: OnceLock::from(Arc::new(acts)),
             passages: Vec::new(),
-        });
-        self.passages = cases.collect();
-        self
+        }
     }
 
     /// The passages that are cases of their own.

@@ -6,11 +6,13 @@
 mod actions;
 mod acts;
 mod attachment;
+mod carried;
 mod case;
 mod classifier;
 mod content;
 mod counterfactual;
 mod crisis;
+mod floor;
 mod higher_self;
 mod manner;
 mod objection;
@@ -20,8 +22,10 @@ mod wisdom;
 
 pub use actions::{Action, ActionJudge, Consequence, Consequences, Reach, Undo};
 pub use acts::VerifierDataError;
+pub use carried::words;
 pub use case::Case;
 pub use counterfactual::Counterfactual;
+pub use floor::ballot as floor_ballot;
 
 use acts::Lexicon;
 use conclave_core::{Opinion, Seat};

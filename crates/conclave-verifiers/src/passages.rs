@@ -35,7 +35,7 @@ pub fn passages<'text>(text: &'text str, whole: &Acts) -> Vec<(&'text str, Acts)
 }
 
 /// The sentences of a text; a very short one stands with the one before it.
-fn sentences(text: &str) -> Vec<&str> {
+pub fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let (mut start, mut before) = (0, 0);
     while start < text.len() {

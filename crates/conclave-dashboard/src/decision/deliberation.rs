@@ -172,6 +172,9 @@ fn conditions(panel: &seen::Panel, sums: Option<&Sums>, crisis: bool) -> Vec<Con
     if crisis {
         all.push(plain("Crisis verifier agrees", held("crisis_concern")));
     }
+    if !held("floor") {
+        all.push(plain("The floor of the directives", false));
+    }
     all
 }
 

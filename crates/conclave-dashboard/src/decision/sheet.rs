@@ -143,6 +143,9 @@ fn who(stored: &Json, ink: &mut Ink) -> Vec<Fact> {
     if context["minor"].as_bool() == Some(true) {
         facts.push(fact("Minor", "yes"));
     }
+    if context["vulnerable"].as_bool() == Some(true) {
+        facts.push(fact("Vulnerable", "yes"));
+    }
     facts
 }
 

@@ -48,6 +48,8 @@ pub struct MemoryLedger {
     pub ill: AtomicBool,
     /// Finds that entries are not of the right form.
     pub picky: AtomicBool,
+    /// Does not say what was before.
+    pub mute: AtomicBool,
 }
 
 impl MemoryLedger {
@@ -124,9 +126,14 @@ impl Archive for MemoryLedger {
         &self,
         _: u64,
         whose: Whose,
+        before: Option<u64>,
     ) -> BoxFuture<'_, Result<Option<StoredEntry>, ArchiveError>> {
+        if self.mute.load(Ordering::Relaxed) {
+            return std::future::ready(Err(ArchiveError("no answer".into()))).boxed();
+        }
         let entries = self.entries.lock().unwrap();
-        let latest = entries.iter().rev().find(|entry| {
+        let earlier = |entry: &&StoredEntry| before.is_none_or(|before| entry.seq < before);
+        let latest = entries.iter().rev().filter(earlier).find(|entry| {
             let draft = Leaf::decode(&entry.leaf).unwrap().draft;
             draft.kind == Kind::Decision
                 && match whose {

@@ -275,7 +275,12 @@ async fn a_reply_nobody_could_look_at_is_looked_at_before_a_reviewers_yes_counts
         let reviewer = Caller { tenant: tenant.clone(), ..caller("r", KeyRole::Reviewer) };
         let id = reply.review_id.unwrap();
         let token = office.people.claim_review(&reviewer, &id).await.unwrap().review.fence;
-        let said = Said { ruling: Ruling::Approve, notes: "n".into(), conditions: vec![] };
+        let said = Said {
+            ruling: Ruling::Approve,
+            notes: "n".into(),
+            conditions: vec![],
+            pii_missed: None,
+        };
         office.people.decide_review(&reviewer, &id, token, &said).await.unwrap();
         let got = house.engine.released(&tenant, reply.decision.id, "app").await.unwrap();
         assert_eq!(matches!(got, Released::Approved { .. }), released, "{got:?}");

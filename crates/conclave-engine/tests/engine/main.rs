@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect")]
 
 mod directives;
+mod explaining;
 mod fakes;
+mod floor;
 mod held_runs;
 mod holding;
 mod keepers;

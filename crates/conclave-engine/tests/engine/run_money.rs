@@ -294,7 +294,7 @@ async fn the_sentinel_reads_records_of_consent_and_protocols() {
     assert_eq!(party.as_deref(), Some("the university"));
     let (community, issues) = (None, vec![]);
     *keeper.finding.lock().unwrap() =
-        Ok(CulturalFinding::Hold { community, issues, sacred: false });
+        Ok(CulturalFinding::Hold { community, others: Vec::new(), issues, sacred: false });
     assert_eq!(ask().await, "escalate");
     *keeper.finding.lock().unwrap() = Ok(CulturalFinding::Clear);
     let state = ConsentState::Withdrawn { record: "c".into(), at_ms: 1 };

@@ -232,7 +232,12 @@ impl Archive for PgArchive {
         .boxed()
     }
 
-    fn latest(&self, tenant: u64, whose: Whose) -> BoxFuture<'_, Answer<Option<StoredEntry>>> {
+    fn latest(
+        &self,
+        tenant: u64,
+        whose: Whose,
+        before: Option<u64>,
+    ) -> BoxFuture<'_, Answer<Option<StoredEntry>>> {
         async move {
             let (column, key) = match whose {
                 Whose::Session(key) => ("session", key),
@@ -241,10 +246,15 @@ impl Archive for PgArchive {
             let sql = format!(
                 "SELECT a.seq, {LEAF_OF_A}, (SELECT body FROM log_body WHERE seq = a.seq)
                  FROM (SELECT seq FROM response_audit_log WHERE {column} = $1 AND tenant = $2
-                       ORDER BY seq DESC LIMIT 1) a"
+                       AND seq < $3 ORDER BY seq DESC LIMIT 1) a"
             );
             let tenant = tenant.cast_signed();
-            let values = [(&key.as_slice() as _, Type::BYTEA), (&tenant as _, Type::INT8)];
+            let before = before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX);
+            let values = [
+                (&key.as_slice() as _, Type::BYTEA),
+                (&tenant as _, Type::INT8),
+                (&before as _, Type::INT8),
+            ];
             let found = self.recall(&sql, &values).await?;
             let found = found.iter().map(stored_entry).collect::<Answer<_>>()?;
             Ok(opened(&self.vault, found).await?.pop())

@@ -86,7 +86,7 @@ async fn a_server_that_hangs_does_not_hold_up_a_turn() {
     let whose = conclave_engine::Whose::Subject([1; 16]);
     for n in 2..=20 {
         turn(&store, n).await;
-        assert!(store.archive().latest(1, whose).await.is_err());
+        assert!(store.archive().latest(1, whose, None).await.is_err());
     }
     // The first waits a quarter of a second for an answer; whoever comes after does not.
     assert!(began.elapsed().as_secs() < 3, "{:?}", began.elapsed());

@@ -122,13 +122,13 @@ async fn the_latest_decision_is_found_under_its_tenant_only(place: &Place) {
     settle(&store);
     let (archive, person) = (store.archive(), Whose::Subject([0; 16]));
     let tenant = tenant_number("acme");
-    let latest = archive.latest(tenant, person).await.unwrap().unwrap();
+    let latest = archive.latest(tenant, person, None).await.unwrap().unwrap();
     assert_eq!(latest.seq, 11);
     assert!(latest.body.is_some());
-    let session = archive.latest(tenant, Whose::Session([7; 16])).await.unwrap();
+    let session = archive.latest(tenant, Whose::Session([7; 16]), None).await.unwrap();
     assert_eq!(session.unwrap().seq, 11);
-    assert_eq!(archive.latest(tenant_number("b"), person).await.unwrap(), None);
-    assert_eq!(archive.latest(tenant, Whose::Subject([99; 16])).await.unwrap(), None);
+    assert_eq!(archive.latest(tenant_number("b"), person, None).await.unwrap(), None);
+    assert_eq!(archive.latest(tenant, Whose::Subject([99; 16]), None).await.unwrap(), None);
 }
 
 async fn a_decision_without_delivery_is_marked_unknown_once(place: &Place) {

@@ -170,7 +170,7 @@ async fn an_empty_log_answers_too() {
     let tally = archive.tally(None, 0).await.unwrap();
     assert_eq!((tally.entries, tally.root), (0, conclave_ledger::empty_root()));
     assert_eq!(archive.list(page(10)).await.unwrap(), []);
-    assert_eq!(archive.latest(0, Whose::Subject([1; 16])).await.unwrap(), None);
+    assert_eq!(archive.latest(0, Whose::Subject([1; 16]), None).await.unwrap(), None);
     drop(store);
     assert_eq!(sound(dir.path()).entries, 0);
 }
@@ -186,13 +186,13 @@ async fn the_latest_decision_of_a_person_is_found_under_their_tenant_only() {
     let archive = store.archive();
     let person = Whose::Subject([0; 16]);
     let tenant = tenant_number("acme");
-    let latest = archive.latest(tenant, person).await.unwrap().unwrap();
+    let latest = archive.latest(tenant, person, None).await.unwrap().unwrap();
     let all = archive.list(DecisionFilter { subject: Some([0; 16]), ..page(10) }).await.unwrap();
     assert_eq!((all.len(), latest.seq), (4, all[0].seq));
     assert!(latest.body.is_some());
-    assert_eq!(archive.latest(tenant_number("b"), person).await.unwrap(), None);
-    assert_eq!(archive.latest(tenant, Whose::Subject([99; 16])).await.unwrap(), None);
-    assert_eq!(archive.latest(tenant, Whose::Session([99; 16])).await.unwrap(), None);
+    assert_eq!(archive.latest(tenant_number("b"), person, None).await.unwrap(), None);
+    assert_eq!(archive.latest(tenant, Whose::Subject([99; 16]), None).await.unwrap(), None);
+    assert_eq!(archive.latest(tenant, Whose::Session([99; 16]), None).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -266,7 +266,12 @@ impl Archive for Nothing {
         none(Vec::new())
     }
 
-    fn latest(&self, _: u64, _: Whose) -> BoxFuture<'_, Result<Option<StoredEntry>, ArchiveError>> {
+    fn latest(
+        &self,
+        _: u64,
+        _: Whose,
+        _: Option<u64>,
+    ) -> BoxFuture<'_, Result<Option<StoredEntry>, ArchiveError>> {
         none(None)
     }
 

@@ -10,6 +10,8 @@ const BUILT_IN: [&str; 7] =
     ["crisis", "higher_self", "wisdom", "shadow", "attachment", "counterfactual", "classifier"];
 /// What they weigh together, as they come.
 const BUILT_IN_WEIGHT: u64 = 14;
+/// The seat of the directives' floor, which is nobody's to fill.
+const FLOOR: &str = "floor";
 /// How many verifiers of one's own there may be.
 const OUTSIDE_MAX: usize = 16;
 /// The most one of them may weigh: nobody from outside should decide alone.
@@ -27,6 +29,9 @@ pub fn check(config: &Config, found: &mut Findings) {
     check_fallbacks(config, found);
     for (name, seat) in &config.verifiers {
         let path = format!("verifiers.{name}");
+        if name == FLOOR {
+            found.error(&path, "is the seat of the directives' floor, which nobody else takes");
+        }
         if seat.kind == VerifierKind::Builtin {
             check_built_in(&path, name, seat, found);
         } else {

@@ -145,3 +145,9 @@ fn the_files_in_the_guides_can_be_used() {
     }
     assert!(blocks >= 10, "the guides have files in them");
 }
+
+#[test]
+fn nobody_takes_the_seat_of_the_floor() {
+    let text = "[verifiers.floor]\nkind = 'http'\nurl = 'https://judge.example.com/'";
+    assert!(problem(text).contains("seat of the directives' floor"), "{}", problem(text));
+}
