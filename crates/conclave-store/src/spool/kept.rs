@@ -4,7 +4,7 @@
 //! were handed over to it. As long as their segments are kept they can be handed over again.
 //!
 //! **Invariant:** nothing in here is needed to go on: it is removed by age, by size, and as soon as the
-//! disk is needed for new entries.
+//! disk is needed for new entries. While it is not certain that the database has it, only the last counts.
 //!
 //! **Invariant:** what a segment is cut to is what counted of it. Words in it are sealed; an erasure takes
 //! the key, and with it what is kept here.
@@ -19,6 +19,7 @@ use conclave_engine::Clock;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Where they stand, within a spool directory.
@@ -44,11 +45,19 @@ pub(crate) struct Kept {
     spools: Vec<PathBuf>,
     limits: KeptLimits,
     clock: Arc<dyn Clock>,
+    /// Whether the database may be missing what is in here.
+    is_held: AtomicBool,
 }
 
 impl Kept {
     pub(crate) fn new(spools: &[PathBuf], limits: KeptLimits, clock: Arc<dyn Clock>) -> Self {
-        Self { spools: spools.to_vec(), limits, clock }
+        Self { spools: spools.to_vec(), limits, clock, is_held: AtomicBool::new(false) }
+    }
+
+    /// Keeps everything, however old and however much, until it is known that the database has it: it may
+    /// be away, or come back older, and somebody may need long to decide what to do about that.
+    pub(crate) fn hold(&self, is_held: bool) {
+        self.is_held.store(is_held, Ordering::Release);
     }
 
     /// Puts a drained segment away; one that cannot be kept is removed.
@@ -100,8 +109,11 @@ impl Kept {
         Ok((last.name.index, number.map_err(StoreError::file("read", &last.name.path))?))
     }
 
-    /// Removes what is too old or too much, the oldest first.
+    /// Removes what is too old or too much, the oldest first, unless it is held.
     pub(crate) fn prune(&self) {
+        if self.is_held.load(Ordering::Acquire) {
+            return;
+        }
         let Ok(listed) = self.list() else { return };
         let mut bytes: u64 = listed.iter().map(|(_, bytes, _)| bytes).sum();
         let now = self.clock.now_ms();
@@ -141,7 +153,7 @@ impl Kept {
 mod tests {
     use super::*;
     use crate::spool::Seed;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
 
     #[derive(Default)]
     struct Hand(AtomicU64);
@@ -176,6 +188,12 @@ mod tests {
         kept.keep(&segment(dir.path(), 3, 100));
         assert_eq!(indexes(&kept), [2, 3], "the oldest gives way");
         clock.0.store(1_070_000, Ordering::Relaxed);
+        kept.hold(true);
+        kept.keep(&segment(dir.path(), 4, 200));
+        kept.prune();
+        assert_eq!(indexes(&kept), [2, 3, 4], "somebody is still deciding");
+        std::fs::remove_file(&kept.segments().unwrap()[2].name.path).unwrap();
+        kept.hold(false);
         kept.prune();
         assert_eq!(indexes(&kept), [3], "the old one is gone");
         assert!(kept.give_way() && !kept.give_way());
