@@ -66,6 +66,16 @@ impl Forgetter {
         settled.map_err(|error| StoreError::Key(error.to_string()))
     }
 
+    /// Does what has to follow when a database came back older: forgets again who was erased, and gives it
+    /// the keys it lost.
+    pub(crate) fn mend(&self) -> Result<(), StoreError> {
+        let again = self.resume()?;
+        let given = self.vault.give_back(true)?;
+        tracing::warn!(again, given, "the database was put back; the erased are forgotten again");
+        self.ledger.progress.set_forgotten();
+        Ok(())
+    }
+
     /// Replaces every key that wraps others, if it is time. Says whether it was.
     pub(crate) fn rotate_if_due(&self) -> Result<bool, StoreError> {
         let (erased_ms, _) = self.vault.book().tables().since_rotation()?;

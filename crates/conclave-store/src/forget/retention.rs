@@ -102,8 +102,11 @@ impl Forgetter {
 
     fn pseudonyms_of(&self, held: Held) -> Result<BTreeSet<KeyId>, StoreError> {
         let Some((tenant, users)) = held else { return Ok(BTreeSet::new()) };
-        let found = users.iter().map(|user| self.vault.find_person(&tenant, user.as_str()));
-        found.filter_map(Result::transpose).collect()
+        let mut all = BTreeSet::new();
+        for user in users {
+            all.extend(self.vault.find_all(&tenant, user.as_str())?);
+        }
+        Ok(all)
     }
 
     fn purge_tenant(

@@ -109,11 +109,19 @@ impl Kept {
         Ok((last.name.index, number.map_err(StoreError::file("read", &last.name.path))?))
     }
 
-    /// Removes what is too old or too much, the oldest first, unless it is held.
-    pub(crate) fn prune(&self) {
+    /// Removes what is too old or too much, the oldest first, unless it is held. Says when that was, and
+    /// before which time everything is too old.
+    pub(crate) fn prune(&self) -> Option<(u64, u64)> {
         if self.is_held.load(Ordering::Acquire) {
-            return;
+            return None;
         }
+        let age_ms = u64::try_from(self.limits.age_max.as_millis()).unwrap_or(u64::MAX);
+        let now_ms = self.clock.now_ms();
+        self.prune_segments();
+        Some((now_ms, now_ms.saturating_sub(age_ms)))
+    }
+
+    fn prune_segments(&self) {
         let Ok(listed) = self.list() else { return };
         let mut bytes: u64 = listed.iter().map(|(_, bytes, _)| bytes).sum();
         let now = self.clock.now_ms();

@@ -207,6 +207,12 @@ impl Progress {
         self.lock().must_forget
     }
 
+    /// Whether the database is the one it was, and has what an earlier run left behind.
+    pub(crate) fn is_whole(&self) -> bool {
+        let state = self.lock();
+        state.recovered && state.restored.is_none()
+    }
+
     /// Who was erased is forgotten again.
     pub(crate) fn set_forgotten(&self) {
         self.lock().must_forget = false;
