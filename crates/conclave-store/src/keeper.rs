@@ -144,6 +144,7 @@ impl Keeper {
                 tracing::warn!(%error, "the stored log could not be read again");
             }
             ticks = ticks.wrapping_add(1);
+            forgetter.look_at_clock(kept);
             if ticks.is_multiple_of(BEAT_TICKS) {
                 self.lease(Heart::beat);
             }

@@ -47,11 +47,19 @@ pub(crate) struct Kept {
     clock: Arc<dyn Clock>,
     /// Whether the database may be missing what is in here.
     is_held: AtomicBool,
+    /// Whether it is not certain what time it is.
+    doubts_clock: AtomicBool,
 }
 
 impl Kept {
     pub(crate) fn new(spools: &[PathBuf], limits: KeptLimits, clock: Arc<dyn Clock>) -> Self {
-        Self { spools: spools.to_vec(), limits, clock, is_held: AtomicBool::new(false) }
+        let (spools, is_held, doubts_clock) = (spools.to_vec(), false.into(), false.into());
+        Self { spools, limits, clock, is_held, doubts_clock }
+    }
+
+    /// Keeps everything while the clock cannot be believed.
+    pub(crate) fn doubt_clock(&self, doubts_clock: bool) {
+        self.doubts_clock.store(doubts_clock, Ordering::Release);
     }
 
     /// Keeps everything, however old and however much, until it is known that the database has it: it may
@@ -112,7 +120,7 @@ impl Kept {
     /// Removes what is too old or too much, the oldest first, unless it is held. Says when that was, and
     /// before which time everything is too old.
     pub(crate) fn prune(&self) -> Option<(u64, u64)> {
-        if self.is_held.load(Ordering::Acquire) {
+        if self.is_held.load(Ordering::Acquire) || self.doubts_clock.load(Ordering::Acquire) {
             return None;
         }
         let age_ms = u64::try_from(self.limits.age_max.as_millis()).unwrap_or(u64::MAX);

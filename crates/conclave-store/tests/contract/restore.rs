@@ -465,3 +465,94 @@ async fn f04_somebody_who_knew_of_nothing_appended_first_and_an_operator_decides
     assert_eq!(log.iter().filter(|leaf| leaf.draft.kind == Kind::Restore).count(), 1);
     place.sound();
 }
+
+/// The keys of people are in the database that came back older, with those of the tenant that wrap them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f04_the_keys_of_newcomers_come_back_with_and_without_a_restart() {
+    for restarted in [false, true] {
+        let place = Place::postgres();
+        let store = with(&place, 0, |_| {});
+        turns(&store, 1, 3).await;
+        drop(store);
+        back_up(&place, "backup");
+        let store = with(&place, 0, |_| {});
+        let ben = speak(&store, "ben", 12).await;
+        speak(&store, "zoe", 13).await;
+        store.subjects().erase(&tenant(), &user("zoe")).await.unwrap().unwrap();
+        settle(&store);
+        store.publish().unwrap();
+        let store = if restarted {
+            drop(store);
+            put_back(&place, "backup");
+            with(&place, 0, |_| {})
+        } else {
+            put_back(&place, "backup");
+            store
+        };
+        assert_eq!(speak(&store, "ben", 14).await, ben, "who they were: {restarted}");
+        store.settle(Duration::from_secs(60)).unwrap();
+        for n in [12, 14] {
+            let read = words(&store, n).await;
+            assert_eq!(read.as_deref(), Some("unmistakable words of ben"), "{n}, {restarted}");
+        }
+        assert_eq!(store.subjects().find(&tenant(), &user("zoe")).await.unwrap(), None);
+        drop(store);
+        let store = with(&place, 0, |_| {});
+        assert_eq!(words(&store, 14).await.unwrap(), "unmistakable words of ben");
+        assert_eq!(named(&store, "ben").await.subject, Some(ben));
+        drop(store);
+        let report = place.sound();
+        assert_eq!((report.opened, report.forgotten), (report.bodies, 1), "{restarted}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f04_if_the_replica_that_asked_to_wait_is_lost_any_other_can_accept() {
+    let place = Place::postgres();
+    drop(place.open());
+    let open = |replica| with(&place, replica, |_| {});
+    let (first, second) = (open(0), open(1));
+    turns(&first, 1, 5).await;
+    drop((first, second));
+    back_up(&place, "backup");
+    let (first, second) = (open(0), open(1));
+    turns(&first, 100, 3).await;
+    turns(&second, 200, 3).await;
+    second.publish().unwrap();
+    drop((first, second));
+    put_back(&place, "backup");
+    // It asks everybody to wait for what the first has to hand over, and neither is seen again.
+    let second = open(1);
+    unsettled(&second, "restored_database");
+    drop(second);
+    let third = open(2);
+    let read = third.archive().find(tenant_number("acme"), audit(1)).await;
+    let why = read.unwrap_err().to_string();
+    assert!(why.contains("another replica"), "who was erased may be readable still: {why}");
+    append(&third, 800).await;
+    unsettled(&third, "accept-restore");
+    drop(third);
+    let accepting = with(&place, 2, |options| options.accept_restore = true);
+    settle(&accepting);
+    let accepted = accepting.accepted_restore().unwrap();
+    assert_eq!((accepted.old_size, accepted.old_root), (22, None));
+    drop(accepting);
+    let third = open(2);
+    turns(&third, 900, 1).await;
+    let read = third.archive().find(tenant_number("acme"), audit(1)).await;
+    assert!(!read.unwrap().is_empty());
+    third.publish().unwrap();
+    drop(third);
+    // A number that counted would be given again by a database from before the acceptance.
+    let numbers = "SELECT count(*) FROM restore_accepted WHERE number > 1600000000000";
+    assert_eq!(crate::forgetting::number(&place, numbers), 1);
+    // They come back after all, and follow.
+    let (first, second) = (open(0), open(1));
+    turns(&first, 910, 1).await;
+    turns(&second, 911, 1).await;
+    drop((first, second));
+    let log = place.log();
+    let decisions = log.iter().filter(|leaf| leaf.draft.kind == Kind::Decision).count();
+    assert_eq!(decisions, 5 + 6 + 2 + 2, "nothing is lost but places");
+    place.sound();
+}
