@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_was_said_about_a_note_that_was_given_up_is_not_shown_below_another() {
         let dir = tempfile::tempdir().unwrap();
-        let note = |size, root| Published {
+        let note = |size, root: &str| Published {
             size,
             note: format!("log\n{size}\n{root}\n\n- log sig{root}\n"),
             at_ms: 0,
