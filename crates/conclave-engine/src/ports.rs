@@ -307,6 +307,15 @@ pub trait Subjects: Send + Sync {
         tenant: &TenantId,
         user: &UserId,
     ) -> BoxFuture<'_, Result<Option<[u8; 16]>, SubjectsError>>;
+    /// Every name of a person: whoever several replicas met while their database was away has several.
+    fn find_all(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> BoxFuture<'_, Result<Vec<[u8; 16]>, SubjectsError>> {
+        let found = self.find(tenant, user);
+        Box::pin(async move { Ok(found.await?.into_iter().collect()) })
+    }
     /// The name under which words of people without an id are sealed now; the words are gone with it.
     fn nobody(&self, tenant: &TenantId) -> BoxFuture<'_, Result<[u8; 16], SubjectsError>>;
     /// Whether a name is still in use: not once the person was erased.

@@ -16,7 +16,7 @@ mod armed {
     pub const VARIABLE: &str = "CONCLAVE_DIE_AT";
 
     /// Every place there is.
-    pub const PLACES: [&str; 27] = [
+    pub const PLACES: [&str; 30] = [
         "turn.accepted",
         "turn.answered",
         "turn.decided",
@@ -36,6 +36,9 @@ mod armed {
         "drain.before_commit",
         "drain.committed",
         "drain.before_remove",
+        "restore.put_aside",
+        "restore.accepted",
+        "restore.handed_over",
         "checkpoint.signed",
         "checkpoint.kept",
         "erase.forgotten",

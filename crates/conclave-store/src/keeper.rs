@@ -21,6 +21,8 @@ const KEEPER_TICK: Duration = Duration::from_secs(1);
 const USES_TICKS: u32 = 60;
 /// After how many ticks the lease of a replica is renewed.
 const BEAT_TICKS: u32 = 3;
+/// So many ticks after a database came back older it is looked which keys nobody has given back to it.
+const LOST_TICKS: u32 = 60;
 /// After how many ticks it is looked what is to be forgotten: at the first, then every hour.
 const FORGET_TICKS: u32 = 3_600;
 
@@ -66,6 +68,27 @@ fn look_after_forgetting(forgetter: &Forgetter) -> bool {
     more
 }
 
+/// Lets go of keys that no replica has given back to a database that lost them.
+fn let_go_of_lost(forgetter: &Forgetter) {
+    match forgetter.vault.let_go_of_lost() {
+        Ok(0) => {}
+        Ok(lost) => {
+            tracing::error!(lost, "keys of people were lost with the database's newest part")
+        }
+        Err(error) => tracing::warn!(%error, "it could not be seen whether keys were lost"),
+    }
+}
+
+/// Removes what was kept long enough of what the database was given.
+fn look_after_kept(kept: &Kept, forgetter: &Forgetter) {
+    if let Some((now_ms, before_ms)) = kept.prune() {
+        let pruned = forgetter.vault.book().tables().prune_copies(now_ms, before_ms);
+        if let Err(error) = pruned {
+            tracing::warn!(%error, "copies of keys could not be removed");
+        }
+    }
+}
+
 /// Looks after keys, notes, forgetting and the stored log once a second.
 pub(crate) struct Keeper {
     stopped: Mutex<bool>,
@@ -109,6 +132,7 @@ impl Keeper {
         mut scrub: Scrub,
     ) {
         let (mut ticks, mut more) = (0_u32, false);
+        let (mut is_given_back, mut look_for_lost) = (false, None);
         loop {
             if let Err(error) = notes.pump() {
                 tracing::warn!(error, "changes of keys could not be entered into the ledger yet");
@@ -120,6 +144,7 @@ impl Keeper {
                 tracing::warn!(%error, "the stored log could not be read again");
             }
             ticks = ticks.wrapping_add(1);
+            forgetter.look_at_clock(kept);
             if ticks.is_multiple_of(BEAT_TICKS) {
                 self.lease(Heart::beat);
             }
@@ -130,22 +155,26 @@ impl Keeper {
                 tracing::warn!(%error, "keys that are not needed any more have to wait");
             }
             if forgetter.ledger.progress.must_forget() {
-                match forgetter.resume() {
-                    Ok(again) => {
-                        tracing::warn!(
-                            again,
-                            "the database was put back; the erased are forgotten again"
-                        );
-                        forgetter.ledger.progress.set_forgotten();
-                    }
+                match forgetter.mend() {
+                    Ok(()) => (is_given_back, look_for_lost) = (true, Some(ticks + LOST_TICKS)),
                     Err(error) => tracing::error!(%error, "the erased have to be forgotten again"),
                 }
+            } else if !is_given_back && forgetter.ledger.progress.is_whole() {
+                // An earlier run may have ended between the two.
+                match forgetter.vault.give_back(false) {
+                    Ok(_) => is_given_back = true,
+                    Err(error) => tracing::warn!(%error, "keys could not be compared yet"),
+                }
+            }
+            if look_for_lost.is_some_and(|due| ticks >= due) {
+                look_for_lost = None;
+                let_go_of_lost(forgetter);
             }
             if more || ticks % FORGET_TICKS == 1 {
                 more = look_after_forgetting(forgetter);
             }
             let written = if ticks.is_multiple_of(USES_TICKS) {
-                kept.prune();
+                look_after_kept(kept, forgetter);
                 ring.write_uses()
             } else {
                 Ok(())

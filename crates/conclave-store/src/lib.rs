@@ -7,10 +7,11 @@
 //! API keys), `root.key` (opens the keys of people, unless it is kept elsewhere), `keys.db` (the keys of
 //! people), `ledger.key` (the seed that signs checkpoints), `checkpoint` (the last one), `spool/`
 //! with `kept/` (what the database has taken, for a while), `positions` (where it came to stand),
-//! `ledger.db` (the log and what is derived from it), `ops.db` (API keys and notes) and, after damage,
-//! `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the
+//! `ledger.db` (the log and what is derived from it), `ops.db` (API keys and notes), `clock` (the time that
+//! was last believed) and, after damage, `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the
 //! directory then has `database` (which one), `drained` (how far it has come), `cache.db` (API keys
-//! and people as they last were) and a `keys.db` with the keys of people that wait for the database.
+//! and people as they last were) and a `keys.db` with the keys of people that wait for the database, and
+//! copies of those it was given lately.
 
 mod archive;
 mod backing;
@@ -40,6 +41,7 @@ mod spool;
 mod store;
 mod usage;
 mod vault;
+mod watch;
 
 pub use drain::AcceptedRestore;
 pub use error::StoreError;
@@ -56,3 +58,4 @@ pub use replica::Identity;
 pub use spool::{Disk, FileDisk, KeptLimits, SegmentSink, SpoolStats};
 pub use store::Store;
 pub use vault::RootKey;
+pub use watch::Steady;

@@ -7,6 +7,7 @@ use crate::postgres::DatabaseUrl;
 use crate::publish::Anchor;
 use crate::spool::{Disk, FileDisk, KeptLimits};
 use crate::vault::RootKey;
+use crate::watch::{Steady, machine};
 use conclave_engine::{Clock, Entropy};
 use conclave_ledger::{Draft, Kind};
 use std::path::PathBuf;
@@ -59,6 +60,8 @@ pub struct StoreOptions {
     pub database: Option<DatabaseUrl>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// The time that has passed, by which the clock is judged before words are deleted by it.
+    pub steady: Steady,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
     /// What the store's own entries say about the program.
@@ -104,6 +107,7 @@ impl StoreOptions {
             dir: dir.into(),
             database: None,
             clock,
+            steady: machine(),
             entropy,
             stamp: Stamp::default(),
             root_key: None,

@@ -28,6 +28,7 @@ use crate::spool::{
 };
 use crate::usage::{AddedUp, UsageSource};
 use crate::vault::{RootKey, Vault};
+use crate::watch::Watch;
 use conclave_engine::{
     Accounts, Archive, Clock, Entropy, KeyDesk, KeyRing, Ledger, Proofs, Records, Subjects,
     UsageBook,
@@ -223,13 +224,13 @@ impl Store {
         Ok(published.map(|published| published.note))
     }
 
-    /// Puts the line of a witness, which must have been checked, below the checkpoint of this size. Blocks.
+    /// Puts the line of a witness, which must have been checked, below the note it is about. Blocks.
     ///
     /// # Errors
     /// When it cannot be kept for the next start; it is shown all the same.
-    pub fn cosign(&self, size: u64, line: &str) -> Result<(), StoreError> {
+    pub fn cosign(&self, size: u64, note: &str, line: &str) -> Result<(), StoreError> {
         self.ledger.progress.note_witness(Some(size));
-        self.desk.cosigned.add(size, line)
+        self.desk.cosigned.add(size, note, line)
     }
 
     /// Counts that a witness did not cosign.
@@ -684,6 +685,7 @@ impl Core {
             vault: Arc::clone(&shared.vault),
             entropy: Arc::clone(&options.entropy),
         });
+        let time = (Arc::clone(&options.clock), Arc::clone(&options.steady));
         let forgetter = Arc::new(Forgetter {
             vault: shared.vault,
             ledger: Arc::clone(&ledger),
@@ -692,10 +694,12 @@ impl Core {
             words,
             patience: options.read_patience,
             clock: Arc::clone(&options.clock),
+            watch: Watch::open(&options.dir, time, last_ts_ms),
             entropy: Arc::clone(&options.entropy),
             turn: Mutex::default(),
             idle: Mutex::default(),
         });
+        forgetter.look_at_clock(&shared.kept);
         Ok(Self { writer, drainer, ledger, forgetter, stamps: shared.stamps })
     }
 

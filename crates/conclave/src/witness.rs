@@ -117,7 +117,7 @@ impl Witness {
                 Ok(cosignature) => {
                     failures = 0;
                     self.state().trouble = None;
-                    keep(&store, size, cosignature).await;
+                    keep(&store, (size, note), cosignature).await;
                 }
                 Err(error) => {
                     failures += 1;
@@ -198,9 +198,10 @@ fn refusal(status: u16) -> String {
     }
 }
 
-async fn keep(store: &Arc<Store>, size: u64, cosignature: Cosignature) {
+async fn keep(store: &Arc<Store>, (size, note): Shown, cosignature: Cosignature) {
     let store = Arc::clone(store);
-    let kept = tokio::task::spawn_blocking(move || store.cosign(size, &cosignature.line)).await;
+    let keep = move || store.cosign(size, &note, &cosignature.line);
+    let kept = tokio::task::spawn_blocking(keep).await;
     if let Ok(Err(error)) = kept {
         tracing::warn!(%error, "a cosignature could not be kept");
     }

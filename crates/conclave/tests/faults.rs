@@ -68,6 +68,8 @@ macro_rules! places {
         "keys.prepared", "keys.replaced",
         // In the store, where a test has the clock: `c13_a_purge_that_is_killed_is_finished_or_never_begun`.
         "purge.chosen", "purge.entered",
+        // In the store as well: `f04_killed_while_handing_over_again_it_goes_on_at_the_next_start`.
+        "restore.put_aside", "restore.accepted", "restore.handed_over",
     ];
     };
 }

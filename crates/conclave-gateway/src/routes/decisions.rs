@@ -161,8 +161,8 @@ async fn is_own(
     let failed = |error: conclave_engine::SubjectsError| {
         unavailable(conclave_engine::ArchiveError(error.to_string()))
     };
-    let subject = engine.subjects.find(&key.tenant, &own.user).await.map_err(failed)?;
-    if subject.is_none() || stored.leaf.draft.subject != subject {
+    let names = engine.subjects.find_all(&key.tenant, &own.user).await.map_err(failed)?;
+    if !stored.leaf.draft.subject.is_some_and(|subject| names.contains(&subject)) {
         return Ok(false);
     }
     let Some(session) = &own.session else { return Ok(true) };

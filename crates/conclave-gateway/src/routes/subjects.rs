@@ -13,6 +13,7 @@ use conclave_core::{AuditId, TenantId, UserId};
 use conclave_engine::{ArchiveError, Engine, ExportPage, SubjectsError, export_page};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Everything that is kept of a person of the key's tenant, one decision a line.
@@ -24,13 +25,19 @@ pub(super) async fn export(
     let found = async {
         let key = admit(&gateway, &headers, Need::Export)?;
         let (engine, user) = (gateway.engine(), user(&id)?);
-        let subject = engine.subjects.find(&key.tenant, &user).await.map_err(failed)?;
-        let subject = subject.ok_or_else(nobody)?;
+        let found = engine.subjects.find_all(&key.tenant, &user).await.map_err(failed)?;
+        let mut subjects = VecDeque::from(found);
+        let subject = *subjects.front().ok_or_else(nobody)?;
         // The first page is read before the answer begins, so that trouble still has a status.
         let page = export_page(&*engine.archive, &key.tenant, subject, None).await;
         let page = page.map_err(unavailable)?;
-        engine.note_subject_export(&key.tenant, key.id.as_str(), subject);
-        let lines = lines(Walk { engine, tenant: key.tenant, subject }, page);
+        for subject in &subjects {
+            engine.note_subject_export(&key.tenant, key.id.as_str(), *subject);
+        }
+        if page.before.is_none() {
+            subjects.pop_front();
+        }
+        let lines = lines(Walk { engine, tenant: key.tenant, subjects }, page);
         let kind = HeaderValue::from_static("application/x-ndjson");
         let mut response = Body::from_stream(lines).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -74,7 +81,8 @@ fn failed(error: SubjectsError) -> ApiError {
 struct Walk {
     engine: Arc<Engine>,
     tenant: TenantId,
-    subject: [u8; 16],
+    /// Whose decisions are left, the first's from where the last page ended.
+    subjects: VecDeque<[u8; 16]>,
 }
 
 /// One chunk a page; a failure on the way ends the connection, so that nobody takes a part for all.
@@ -82,20 +90,36 @@ fn lines(
     walk: Walk,
     first: ExportPage,
 ) -> impl futures_util::Stream<Item = Result<String, ArchiveError>> {
-    let begin = (walk, Some(Ok(first)));
-    stream::unfold(begin, |(walk, page)| async move {
-        let page: ExportPage = match page? {
-            Ok(page) => page,
-            Err(before) => {
-                let Walk { engine, tenant, subject } = &walk;
-                match export_page(&*engine.archive, tenant, *subject, Some(before)).await {
-                    Ok(page) => page,
-                    Err(error) => return Some((Err(error), (walk, None))),
+    let begin = (walk, Next::Page(first));
+    stream::unfold(begin, |(mut walk, next)| async move {
+        let page = match next {
+            Next::Page(page) => page,
+            Next::Before(before) => {
+                let subject = *walk.subjects.front()?;
+                let Walk { engine, tenant, .. } = &walk;
+                match export_page(&*engine.archive, tenant, subject, before).await {
+                    Ok(page) => {
+                        if page.before.is_none() {
+                            walk.subjects.pop_front();
+                        }
+                        page
+                    }
+                    Err(error) => {
+                        walk.subjects.clear();
+                        return Some((Err(error), (walk, Next::Before(None))));
+                    }
                 }
             }
         };
         let text: String = page.decisions.iter().map(|decision| format!("{decision}\n")).collect();
-        let next: Option<Result<ExportPage, AuditId>> = page.before.map(Err);
-        Some((Ok(text), (walk, next)))
+        Some((Ok(text), (walk, Next::Before(page.before))))
     })
+}
+
+/// What comes next of an export.
+enum Next {
+    /// A page that was read already.
+    Page(ExportPage),
+    /// What is older than a decision, or everything of the next name.
+    Before(Option<AuditId>),
 }

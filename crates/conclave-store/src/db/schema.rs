@@ -186,6 +186,20 @@ CREATE TABLE erasure (
     "
 ALTER TABLE vault ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
 ",
+    // Beside a shared database: keys it was given lately, for when it comes back older than that.
+    "
+CREATE TABLE kept_key (
+    id BLOB PRIMARY KEY,
+    tenant INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    wrapped BLOB NOT NULL,
+    name BLOB,
+    lookup BLOB,
+    day INTEGER,
+    created_ms INTEGER NOT NULL,
+    kept_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// The operational database: what is not part of the log and may change.

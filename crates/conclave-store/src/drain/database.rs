@@ -94,11 +94,20 @@ pub(crate) trait LogDatabase: Send {
         Ok(None)
     }
 
-    /// Tells other replicas that everything known beyond the log's size, up to `old_size`, is void.
+    /// Up to which size some replica has asked the others to wait.
     ///
     /// # Errors
     /// When the database refuses.
-    fn accept(&mut self, _old_size: u64) -> Result<u64, DrainError> {
+    fn awaited(&mut self) -> Result<u64, DrainError> {
+        Ok(0)
+    }
+
+    /// Tells other replicas that everything known beyond the log's size, up to `old_size`, is void; says
+    /// the number of that, which is above `above`.
+    ///
+    /// # Errors
+    /// When the database refuses.
+    fn accept(&mut self, _old_size: u64, _above: u64) -> Result<u64, DrainError> {
         Ok(0)
     }
 }
@@ -106,7 +115,7 @@ pub(crate) trait LogDatabase: Send {
 /// That an operator has accepted a restored database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acceptance {
-    /// Counts them.
+    /// Orders them, also across databases that were put back.
     pub(crate) number: u64,
     /// Up to which size something had been known.
     pub(crate) old_size: u64,

@@ -57,6 +57,16 @@ impl Run {
         })
     }
 
+    /// How long the log is after the entry with a number of this run; `None` where the numbers do not
+    /// say, because some of them are missing or entries of before stand between them.
+    pub(crate) const fn size_after(&self, n: u64) -> Option<u64> {
+        if self.end - self.first == self.n_last + 1 - self.n_first {
+            Some(self.first + (n + 1 - self.n_first))
+        } else {
+            None
+        }
+    }
+
     /// Whether the other goes on where this one ends, in the log and in numbers.
     const fn is_followed_by(&self, next: &Self) -> bool {
         self.end == next.first && self.n_last + 1 == next.n_first
@@ -73,8 +83,14 @@ pub(crate) struct Journal {
     whose: String,
     last: Option<Run>,
     pending: Option<Run>,
+    /// Whether the last batch is in the log and the file does not say so yet.
+    is_owed: bool,
+    /// Whether half a line may stand at the end.
+    is_torn: bool,
     /// Up to which acceptance of a restored database this replica has followed.
     accepted: u64,
+    /// Whether what was kept has not been handed over again yet after the last acceptance.
+    is_replaying: bool,
 }
 
 /// What a file says.
@@ -83,6 +99,7 @@ struct Told {
     runs: Vec<Run>,
     pending: Option<Run>,
     accepted: u64,
+    is_replaying: bool,
     /// How many bytes of it are whole lines.
     bytes: u64,
 }
@@ -104,7 +121,10 @@ impl Journal {
             whose,
             last: told.runs.last().copied(),
             pending: told.pending,
+            is_owed: false,
+            is_torn: false,
             accepted: told.accepted,
+            is_replaying: told.is_replaying,
         })
     }
 
@@ -123,11 +143,17 @@ impl Journal {
         self.accepted
     }
 
+    /// Whether what was kept still has to be handed over again, wherever it comes to stand.
+    pub(crate) const fn is_replaying(&self) -> bool {
+        self.is_replaying
+    }
+
     /// Notes a batch that is about to be committed.
     ///
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn begin(&mut self, run: Run) -> io::Result<()> {
+        self.write_owed()?;
         if self.bytes > BYTES_MAX {
             self.shorten()?;
         }
@@ -143,7 +169,16 @@ impl Journal {
     pub(crate) fn confirm(&mut self) -> io::Result<()> {
         let Some(run) = self.pending.take() else { return Ok(()) };
         self.last = Some(run);
-        self.write("c\n")
+        self.is_owed = true;
+        self.write_owed()
+    }
+
+    fn write_owed(&mut self) -> io::Result<()> {
+        if self.is_owed {
+            self.write("c\n")?;
+        }
+        self.is_owed = false;
+        Ok(())
     }
 
     /// Finds out what became of the batch that nobody confirmed: `taken` is the largest number the
@@ -175,13 +210,40 @@ impl Journal {
         self.file.sync_data()
     }
 
-    /// Forgets every position: an operator has accepted that the log is another one from there on.
+    /// Forgets every position: an operator has accepted that the log is another one from there on. What
+    /// was kept is to be handed over again, which [`Journal::note_replayed`] ends.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub(crate) fn forget(&mut self, accepted: u64) -> io::Result<()> {
+        self.replace(&opening(accepted, true))?;
         (self.last, self.pending, self.accepted) = (None, None, accepted);
-        self.replace(&format!("a {accepted}\n"))
+        (self.is_owed, self.is_replaying) = (false, true);
+        Ok(())
+    }
+
+    /// Notes that an acceptance does not concern this replica: the log is what it has seen.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn note_accepted(&mut self, accepted: u64) -> io::Result<()> {
+        self.write_owed()?;
+        self.write(&format!("a {accepted}\n"))?;
+        self.accepted = accepted;
+        Ok(())
+    }
+
+    /// Notes that everything that was kept has been handed over again.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn note_replayed(&mut self) -> io::Result<()> {
+        if self.is_replaying {
+            self.write_owed()?;
+            self.write("d\n")?;
+        }
+        self.is_replaying = false;
+        Ok(())
     }
 
     /// Joins batches that stand next to each other and leaves out the oldest of what is still too much.
@@ -199,7 +261,7 @@ impl Journal {
         let most = usize::try_from(BYTES_MAX / 2 / NOTE_BYTES).unwrap_or(usize::MAX);
         let kept = &joined[joined.len().saturating_sub(most)..];
         let lines = kept.iter().map(|run| format!("{}c\n", run.to_line(&self.whose)));
-        let text = format!("a {}\n{}", self.accepted, lines.collect::<String>());
+        let text = opening(self.accepted, self.is_replaying) + &lines.collect::<String>();
         self.replace(&text)
     }
 
@@ -207,14 +269,26 @@ impl Journal {
         durable::replace(&self.path, text.as_bytes())?;
         self.file = private().append(true).open(&self.path)?;
         self.bytes = text.len() as u64;
+        self.is_torn = false;
         Ok(())
     }
 
     fn write(&mut self, line: &str) -> io::Result<()> {
+        // Half a line, from a disk without room, would hide everything that is noted after it.
+        if self.is_torn {
+            self.file.set_len(self.bytes)?;
+        }
+        self.is_torn = true;
         self.file.write_all(line.as_bytes())?;
+        self.is_torn = false;
         self.bytes += line.len() as u64;
         Ok(())
     }
+}
+
+/// How a file begins.
+fn opening(accepted: u64, is_replaying: bool) -> String {
+    format!("a {accepted}\n{}", if is_replaying { "r\n" } else { "" })
 }
 
 /// Reads a file up to the first line that makes no sense; runs with numbers up to `after` are left
@@ -251,6 +325,8 @@ fn read(path: &Path, whose: &str, after: u64) -> io::Result<Told> {
                 Ok(number) => told.accepted = number,
                 Err(_) => return Ok(told),
             },
+            ["r"] => told.is_replaying = true,
+            ["d"] => told.is_replaying = false,
             ["b", rest @ ..] if rest.len() == 6 => told.pending = Run::parse(rest, whose),
             _ => return Ok(told),
         }
@@ -327,6 +403,48 @@ mod tests {
     }
 
     #[test]
+    fn half_a_line_from_a_full_disk_hides_nothing_that_is_noted_after_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("positions");
+        let mut journal = open(&path);
+        journal.begin(run(0, 3, 1, 3)).unwrap();
+        journal.confirm().unwrap();
+        // As `write` leaves it when the disk took only a part.
+        journal.file.write_all(b"b 0101").unwrap();
+        journal.is_torn = true;
+        journal.begin(run(3, 5, 4, 5)).unwrap();
+        journal.confirm().unwrap();
+        assert_eq!(open(&path).last(), Some(run(3, 5, 4, 5)));
+
+        // One that refuses everything: what could not be confirmed then is confirmed before the next.
+        journal.begin(run(5, 6, 6, 6)).unwrap();
+        let writable = std::mem::replace(&mut journal.file, File::open(&path).unwrap());
+        assert!(journal.confirm().is_err());
+        journal.file = writable;
+        journal.begin(run(6, 7, 7, 7)).unwrap();
+        journal.confirm().unwrap();
+        let runs = [run(0, 3, 1, 3), run(3, 5, 4, 5), run(5, 6, 6, 6), run(6, 7, 7, 7)];
+        assert_eq!(open(&path).runs_after(0).unwrap(), runs);
+    }
+
+    #[test]
+    fn a_replay_that_was_begun_is_remembered_until_it_is_done() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("positions");
+        let mut journal = open(&path);
+        assert!(!journal.is_replaying());
+        journal.forget(7).unwrap();
+        journal.begin(run(0, 3, 1, 3)).unwrap();
+        journal.confirm().unwrap();
+        journal.shorten().unwrap();
+        let mut journal = open(&path);
+        assert!(journal.is_replaying() && journal.last() == Some(run(0, 3, 1, 3)));
+        journal.note_replayed().unwrap();
+        let journal = open(&path);
+        assert!(!journal.is_replaying() && journal.accepted() == 7);
+    }
+
+    #[test]
     fn a_long_file_is_written_anew_and_neighbours_become_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("positions");
@@ -341,5 +459,7 @@ mod tests {
         let joined = [run(0, 200, 1, 200), run(300, 301, 201, 201)];
         assert_eq!(open(&path).runs_after(0).unwrap(), joined);
         assert_eq!(open(&path).last(), Some(joined[1]));
+        assert_eq!([1, 2, 200].map(|n| joined[0].size_after(n)), [Some(1), Some(2), Some(200)]);
+        assert_eq!(run(10, 20, 1, 3).size_after(1), None, "others stand between");
     }
 }

@@ -96,6 +96,7 @@ impl Drainer {
         journal: Journal,
     ) -> Self {
         let reader = SpoolReader::new(parts.quarantine.clone());
+        parts.kept.hold(true);
         Self {
             parts,
             reader,
@@ -119,7 +120,9 @@ impl Drainer {
         loop {
             let full = self.parts.entries_max as u64;
             let work = progress.wait_for_work(self.parts.linger, full);
-            self.is_trusted &= !work.look_again;
+            if work.look_again {
+                self.trust(false);
+            }
             match self.step(&work.segments) {
                 Ok(more) => {
                     self.note_success();
@@ -161,7 +164,7 @@ impl Drainer {
         if outcome.is_err() {
             // A commit that failed may still have happened: only the database knows.
             self.log = None;
-            self.is_trusted = false;
+            self.trust(false);
             self.reader.rewind(self.committed);
         }
         let Taken { read, inserted, size } = outcome?;
@@ -216,6 +219,13 @@ impl Drainer {
         Ok(taken)
     }
 
+    /// Notes whether the database has been compared with what was seen of it. As long as it has not, it may
+    /// need what was handed over before.
+    fn trust(&mut self, is_trusted: bool) {
+        self.is_trusted = is_trusted;
+        self.parts.kept.hold(!is_trusted);
+    }
+
     /// Opens the database again after a failure, and sees to it that it is the one it was.
     fn ensure_open(&mut self, segments: &[SegmentState]) -> Result<(), DrainError> {
         if self.log.is_some() && self.is_trusted {
@@ -229,7 +239,7 @@ impl Drainer {
             }
         };
         let looked = self.look_back(&mut *log, segments);
-        self.is_trusted = looked.is_ok();
+        self.trust(looked.is_ok());
         self.entries = log.size();
         if matches!(looked, Ok(()) | Err(DrainError::Waiting(_))) {
             self.log = Some(log);
@@ -297,7 +307,8 @@ impl Supply for SpoolFeed<'_> {
         if size < awaited {
             return Err(DrainError::Waiting(format!(
                 "restored_database: it has {size} of {awaited} entries; another replica hands over \
-                 the rest again"
+                 the rest again, or is lost for good: then go on with what is there, with \
+                 `conclave ledger accept-restore`"
             )));
         }
         Ok(())

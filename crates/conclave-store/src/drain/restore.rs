@@ -18,6 +18,7 @@ use crate::publish::{LAST_FILE, last_note};
 use crate::replica::Identity;
 use crate::snapshot::{Tiles, ask};
 use crate::spool::{Frame, SegmentState};
+use conclave_failpoint as failpoint;
 use conclave_ledger::{Draft, Gap, Hash, Kind, Leaf, Value, empty_root, root_at};
 use std::collections::VecDeque;
 use std::io;
@@ -30,8 +31,8 @@ const HOLES_MAX: usize = 1_000;
 pub struct AcceptedRestore {
     /// How many entries the log was known to have.
     pub old_size: u64,
-    /// Its root then.
-    pub old_root: [u8; 32],
+    /// Its root then; only a replica that is lost may have known it.
+    pub old_root: Option<[u8; 32]>,
     /// How many it had when it was accepted.
     pub new_size: u64,
     /// Its root then.
@@ -107,6 +108,11 @@ impl Drainer {
             }
             made_good?;
             tracing::warn!(seen = seen.size, "the database holds again what it held");
+        } else {
+            self.look_at_others(log)?;
+        }
+        if self.journal.is_replaying() {
+            self.finish_replay(log, segments)?;
         }
         log.ask_to_wait(0)?;
         self.parts.progress.set_restored(None);
@@ -138,6 +144,20 @@ impl Drainer {
             }
             made_whole => made_whole,
         }
+    }
+
+    /// Here nothing is missing. What others accepted does not concern this replica; what others wait for
+    /// is given up if an operator says so.
+    fn look_at_others(&mut self, log: &mut dyn LogDatabase) -> Result<(), DrainError> {
+        let awaited = log.awaited()?;
+        if self.parts.accept_restore && awaited > log.size() {
+            let (now, number) = self.write_acceptance(log, awaited, None)?;
+            self.journal.note_accepted(number)?;
+            self.tell_accepted(awaited, None, now);
+        } else if let Some(accepted) = log.accepted(self.journal.accepted())? {
+            self.journal.note_accepted(accepted.number)?;
+        }
+        Ok(())
     }
 
     /// Hands over again what is missing, each entry to its old place.
@@ -202,25 +222,34 @@ impl Drainer {
         seen: Claim,
         segments: &[SegmentState],
     ) -> Result<(), DrainError> {
+        let (now, number) = self.write_acceptance(log, seen.size, Some(seen.root))?;
+        self.begin_anew(log, number, seen, segments)?;
+        self.tell_accepted(seen.size, Some(seen.root), now);
+        Ok(())
+    }
+
+    /// The entry that says so, and the row that others follow; says how the log is and the row's number.
+    fn write_acceptance(
+        &self,
+        log: &mut dyn LogDatabase,
+        old_size: u64,
+        old_root: Option<Hash>,
+    ) -> Result<(Claim, u64), DrainError> {
         let head = ask(&*self.parts.snapshots, |log| log.head())?;
         let now = head.map_or_else(Claim::nothing, |(size, root)| Claim { size, root });
-        let public = Value::map([
-            ("old_size", seen.size.into()),
-            ("old_root", Value::Bytes(seen.root.to_vec())),
-            ("new_size", now.size.into()),
-            ("new_root", Value::Bytes(now.root.to_vec())),
-        ]);
+        let sizes = [("old_size", old_size.into()), ("new_size", now.size.into())];
+        let root = Some(("new_root", Value::Bytes(now.root.to_vec())));
+        let old_root = old_root.map(|root| ("old_root", Value::Bytes(root.to_vec())));
+        let public = Value::map(sizes.into_iter().chain(root).chain(old_root));
         let draft = Draft { public, ..self.parts.stamps.draft(Kind::Restore) };
         self.parts.append_all(std::iter::once(draft))?;
-        let number = log.accept(seen.size)?;
-        self.begin_anew(log, number, seen, segments)?;
-        self.parts.progress.set_accepted(AcceptedRestore {
-            old_size: seen.size,
-            old_root: seen.root,
-            new_size: now.size,
-            new_root: now.root,
-        });
-        Ok(())
+        Ok((now, log.accept(old_size, self.journal.accepted())?))
+    }
+
+    fn tell_accepted(&self, old_size: u64, old_root: Option<Hash>, now: Claim) {
+        let (new_size, new_root) = (now.size, now.root);
+        let accepted = AcceptedRestore { old_size, old_root, new_size, new_root };
+        self.parts.progress.set_accepted(accepted);
     }
 
     /// Forgets where entries stood. What is still here is handed over again, wherever it comes to stand.
@@ -237,8 +266,22 @@ impl Drainer {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
+        failpoint::reach("restore.put_aside");
         self.journal.forget(number)?;
-        self.replay(log, segments, false)
+        failpoint::reach("restore.accepted");
+        self.finish_replay(log, segments)
+    }
+
+    /// Hands over again what is still here after an operator has accepted the log as it is; also if an
+    /// earlier run was stopped before that was done.
+    fn finish_replay(
+        &mut self,
+        log: &mut dyn LogDatabase,
+        segments: &[SegmentState],
+    ) -> Result<(), DrainError> {
+        self.replay(log, segments, false)?;
+        self.replay = None;
+        Ok(self.journal.note_replayed()?)
     }
 
     /// Hands over again what the database has lost of this replica; in place, or wherever it comes to stand.
@@ -271,8 +314,8 @@ impl Drainer {
         let found = survey(&sources, segments, parts, taken.max(journal.last_n()), taken)?;
         sources.extend_from_slice(segments);
         let reader = SpoolReader::new(parts.quarantine.clone());
-        let (runs, position) = (VecDeque::new(), None);
-        let mut replay = Replay { reader, sources, runs, position, in_place, is_done: false };
+        let runs = VecDeque::new();
+        let mut replay = Replay { reader, sources, runs, in_place, is_done: false };
         if !in_place {
             return Ok(replay);
         }
@@ -296,8 +339,6 @@ pub(super) struct Replay {
     sources: Vec<SegmentState>,
     /// Where the entries stood; without any, their numbers say the order.
     runs: VecDeque<Run>,
-    /// How long the log was after the part of the first run that is there already.
-    position: Option<u64>,
     in_place: bool,
     is_done: bool,
 }
@@ -320,17 +361,15 @@ impl Replay {
                 limit,
                 run,
                 taken: 0,
-                position: self.position,
                 in_place: self.in_place,
             };
             let outcome = log.append(&mut feed)?;
             let taken = feed.taken;
+            failpoint::reach("restore.handed_over");
             journal.confirm()?;
-            self.position = Some(outcome.size);
             match run {
                 Some(run) if taken >= run.n_last => {
                     self.runs.pop_front();
-                    self.position = None;
                     self.is_done = self.runs.is_empty();
                 }
                 Some(_) if outcome.read == 0 => {
@@ -405,8 +444,6 @@ struct Again<'a> {
     run: Option<Run>,
     /// The largest number the database has.
     taken: u64,
-    /// How long the log was after the part of the run that is there already.
-    position: Option<u64>,
     in_place: bool,
 }
 
@@ -432,7 +469,14 @@ impl Supply for Again<'_> {
     fn meet(&mut self, log: &LogState, _awaited: u64) -> Result<(), DrainError> {
         self.taken = self.own(log);
         let Some(run) = self.run else { return Ok(()) };
-        let (there, wanted) = (log.range.size(), self.position.unwrap_or(run.first));
+        let there = log.range.size();
+        let wanted = if self.taken < run.n_first {
+            run.first
+        } else {
+            // Part of it is there. Where the numbers do not say how long the log is with it, the root
+            // behind the run does.
+            run.size_after(self.taken).unwrap_or(there.clamp(run.first, run.end))
+        };
         match there.cmp(&wanted) {
             std::cmp::Ordering::Equal => Ok(()),
             std::cmp::Ordering::Less => Err(DrainError::Waiting(format!(
@@ -449,25 +493,33 @@ impl Supply for Again<'_> {
         let (identity, taken) = (self.parts.identity, self.taken);
         let until = self.run.map_or(u64::MAX, |run| run.n_last);
         let mut frames = 0;
-        let read = self.reader.read(self.sources, self.limit, |frame| {
-            let own = (Identity { replica: frame.id.replica, epoch: frame.id.epoch }) == identity;
-            if own && frame.id.n > until {
-                return Err(Stop::End);
+        loop {
+            let before = frames;
+            let mut is_new = false;
+            let read = self.reader.read(self.sources, self.limit, |frame| {
+                let own =
+                    (Identity { replica: frame.id.replica, epoch: frame.id.epoch }) == identity;
+                if own && frame.id.n > until {
+                    return Err(Stop::End);
+                }
+                frames += 1;
+                if own && frame.id.n <= taken {
+                    return Ok(());
+                }
+                is_new = true;
+                take(frame.id, frame.leaf, frame.body).map_err(Stop::Failed)
+            });
+            match read {
+                // What the database has already fills no batch.
+                Ok(_) if !is_new && frames > before => {}
+                Ok(_) => return Ok(frames),
+                Err(Stop::End) => {
+                    let here = self.reader.position();
+                    self.reader.rewind(here);
+                    return Ok(frames);
+                }
+                Err(Stop::Failed(error)) => return Err(error),
             }
-            frames += 1;
-            if own && frame.id.n <= taken {
-                return Ok(());
-            }
-            take(frame.id, frame.leaf, frame.body).map_err(Stop::Failed)
-        });
-        match read {
-            Ok(read) => Ok(read),
-            Err(Stop::End) => {
-                let here = self.reader.position();
-                self.reader.rewind(here);
-                Ok(frames)
-            }
-            Err(Stop::Failed(error)) => Err(error),
         }
     }
 

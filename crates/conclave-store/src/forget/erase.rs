@@ -172,6 +172,16 @@ impl Subjects for Register {
         off_thread(move || vault.find_person(&tenant, &user))
     }
 
+    fn find_all(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> BoxFuture<'_, Result<Vec<[u8; 16]>, SubjectsError>> {
+        let (vault, tenant) = (Arc::clone(&self.0.vault), tenant.clone());
+        let user = user.as_str().to_owned();
+        off_thread(move || vault.find_all(&tenant, &user))
+    }
+
     fn nobody(&self, tenant: &TenantId) -> BoxFuture<'_, Result<[u8; 16], SubjectsError>> {
         let vault = Arc::clone(&self.0.vault);
         let tenant = tenant_number(tenant.as_str());

@@ -17,8 +17,9 @@ pub(crate) use words::{Due, Purging, SESSIONS_MAX, WordTables};
 use crate::error::StoreError;
 use crate::ledger::SpoolLedger;
 use crate::options::Stamps;
-use crate::spool::Job;
+use crate::spool::{Job, Kept};
 use crate::vault::{RootKey, Vault};
+use crate::watch::Watch;
 use conclave_engine::{Appended, Clock, Entropy};
 use conclave_ledger::{Draft, Kind, Value};
 use std::sync::{Arc, Mutex};
@@ -36,6 +37,8 @@ pub(crate) struct Forgetter {
     pub(crate) words: Arc<dyn WordTables>,
     pub(crate) patience: Duration,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Whether the clock can be believed.
+    pub(crate) watch: Watch,
     pub(crate) entropy: Arc<dyn Entropy>,
     /// One thing is forgotten at a time.
     pub(crate) turn: Mutex<()>,
@@ -64,6 +67,23 @@ impl Forgetter {
         let job = Job::new(draft).map_err(|error| StoreError::Key(error.to_string()))?;
         let settled = self.ledger.intake.submit(job).wait();
         settled.map_err(|error| StoreError::Key(error.to_string()))
+    }
+
+    /// Looks whether the clock can be believed, and says so where it matters.
+    pub(crate) fn look_at_clock(&self, kept: &Kept) {
+        let doubt = self.watch.now_ms().err();
+        kept.doubt_clock(doubt.is_some());
+        self.ledger.progress.set_clock_doubt(doubt);
+    }
+
+    /// Does what has to follow when a database came back older: forgets again who was erased, and gives it
+    /// the keys it lost.
+    pub(crate) fn mend(&self) -> Result<(), StoreError> {
+        let again = self.resume()?;
+        let given = self.vault.give_back(true)?;
+        tracing::warn!(again, given, "the database was put back; the erased are forgotten again");
+        self.ledger.progress.set_forgotten();
+        Ok(())
     }
 
     /// Replaces every key that wraps others, if it is time. Says whether it was.

@@ -1,7 +1,7 @@
 //! Deleting what is due.
 //!
 //! **Invariant:** words are due when their time and the days of their tenant have passed, not a
-//! millisecond earlier. Whoever is on hold is left alone.
+//! millisecond earlier. Whoever is on hold is left alone, and a clock that jumped makes nothing due.
 
 use super::{Due, Forgetter, LetGo};
 use crate::error::StoreError;
@@ -85,7 +85,7 @@ impl Forgetter {
     }
 
     fn purge_all(&self) -> Result<u64, StoreError> {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.watch.now_ms().map_err(StoreError::Unsettled)?;
         self.drained()?;
         let tenants = self.words.tenants()?;
         let mut purged = 0;
@@ -102,8 +102,11 @@ impl Forgetter {
 
     fn pseudonyms_of(&self, held: Held) -> Result<BTreeSet<KeyId>, StoreError> {
         let Some((tenant, users)) = held else { return Ok(BTreeSet::new()) };
-        let found = users.iter().map(|user| self.vault.find_person(&tenant, user.as_str()));
-        found.filter_map(Result::transpose).collect()
+        let mut all = BTreeSet::new();
+        for user in users {
+            all.extend(self.vault.find_all(&tenant, user.as_str())?);
+        }
+        Ok(all)
     }
 
     fn purge_tenant(

@@ -113,9 +113,23 @@ impl PgArchive {
         let _turn = lane.acquire().await.map_err(|error| broken(&error))?;
         if newest {
             self.wait_for_newest().await?;
+            self.refuse_while_others_mend().await?;
         }
         let answer = self.connector.in_time(self.patience, self.rows(sql, params)).await;
         answer.map_err(|error| broken(&error))
+    }
+
+    /// Another replica may know that the database came back older, with keys of people who were erased
+    /// since, while this one was away and does not.
+    async fn refuse_while_others_mend(&self) -> Answer<()> {
+        let sql = "SELECT 1 FROM restore_wait w, log_head h WHERE w.size > h.size LIMIT 1";
+        let asked = self.connector.in_time(self.patience, self.rows(sql, &[])).await;
+        if asked.map_err(|error| broken(&error))?.is_empty() {
+            return Ok(());
+        }
+        let why = "the database was put back; another replica hands over again what it lost, and who \
+                   was erased is forgotten first";
+        Err(ArchiveError(why.to_owned()))
     }
 
     async fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, LinkError> {

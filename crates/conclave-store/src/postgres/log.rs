@@ -187,8 +187,12 @@ impl LogDatabase for PgLog {
         Ok(restore::accepted(&self.conn, above)?)
     }
 
-    fn accept(&mut self, old_size: u64) -> Result<u64, DrainError> {
-        Ok(restore::accept(&self.conn, self.size, old_size)?)
+    fn awaited(&mut self) -> Result<u64, DrainError> {
+        Ok(restore::awaited(&self.conn)?)
+    }
+
+    fn accept(&mut self, old_size: u64, above: u64) -> Result<u64, DrainError> {
+        Ok(restore::accept(&self.conn, (self.size, old_size), above)?)
     }
 }
 

@@ -53,15 +53,27 @@ pub(super) fn accepted(conn: &Conn, above: u64) -> Result<Option<Acceptance>, Li
 }
 
 /// Accepts the log as it is; returns the number of that. Nobody need wait any more.
-pub(super) fn accept(conn: &Conn, new_size: u64, old_size: u64) -> Result<u64, LinkError> {
+///
+/// The number is a time: one that counted would be given again by a database that was put back from
+/// before an acceptance, and whoever had followed that one would not follow the next.
+pub(super) fn accept(
+    conn: &Conn,
+    (new_size, old_size): (u64, u64),
+    above: u64,
+) -> Result<u64, LinkError> {
     conn.change(|conn| {
         conn.row(LOCK, &[])?;
         conn.execute("DELETE FROM restore_wait", &[])?;
-        let sql = "INSERT INTO restore_accepted (new_size, old_size) VALUES ($1, $2)
+        let sql = "INSERT INTO restore_accepted (number, new_size, old_size)
+                   OVERRIDING SYSTEM VALUE
+                   SELECT greatest(coalesce(max(number), 0) + 1, $3 + 1,
+                                   (extract(epoch FROM clock_timestamp()) * 1000)::bigint), $1, $2
+                   FROM restore_accepted
                    RETURNING number";
         let sizes = [
             (&new_size.cast_signed() as _, Type::INT8),
             (&old_size.cast_signed() as _, Type::INT8),
+            (&above.cast_signed() as _, Type::INT8),
         ];
         let row = conn.row(sql, &sizes)?;
         Ok(row.map(|row| row.try_get::<_, i64>(0)).transpose()?.unwrap_or(0).cast_unsigned())

@@ -6,6 +6,9 @@
 //!
 //! **Invariant:** a key that was deleted does not come back: what is handed over twice is refused
 //! where a request to forget it stands.
+//!
+//! **Invariant:** what was given to the database lately is kept in `keys.db` too, and given back when the
+//! database turns out to be older than that.
 
 use super::epoch::{self, key_id, stored};
 use super::idle;
@@ -13,7 +16,7 @@ use super::link::{Conn, Connector, LinkError, Param};
 use super::session::Session;
 use crate::error::StoreError;
 use crate::vault::{
-    By, Intent, KeyId, KeyTables, NewStoredKey, Rotation, Secret, SqliteKeys, StoredKey,
+    By, HOUSE_DAY, Intent, KeyId, KeyTables, NewStoredKey, Rotation, Secret, SqliteKeys, StoredKey,
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -30,6 +33,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 const NEWCOMER_LOCK: i64 = 0x636f_6e63_6c61_766b;
 /// How long one statement of a rotation may take.
 const ROTATION_PATIENCE: Duration = Duration::from_secs(60);
+/// How many keys of one person are looked for: one for each replica that met them alone.
+const ALL_MAX: i64 = 64;
+/// How many keys are looked for with one statement.
+const MISSING_PAGE: usize = 10_000;
 /// How many of the latest requests to forget are looked at every second.
 const NEWS: i64 = 1_000;
 
@@ -43,6 +50,8 @@ struct Inner {
     some: AtomicBool,
     /// When the database last did not answer.
     away_since: Mutex<Option<Instant>>,
+    /// Whether the database is known to have what is kept here; before that, what is kept counts.
+    is_given_back: AtomicBool,
     /// Of which rotation what waits is; changes only while `local` is held.
     generation: AtomicI64,
     reads_only: bool,
@@ -66,8 +75,8 @@ impl WaitingKeys {
     fn over(local: SqliteKeys, reads_only: bool) -> Self {
         let generation = AtomicI64::new(local.generation().ok().flatten().unwrap_or(0));
         let (local, some) = (Mutex::new(local), AtomicBool::new(true));
-        let away_since = Mutex::default();
-        Self(Arc::new(Inner { local, some, away_since, generation, reads_only }))
+        let (away_since, is_given_back) = (Mutex::default(), AtomicBool::new(reads_only));
+        Self(Arc::new(Inner { local, some, away_since, is_given_back, generation, reads_only }))
     }
 
     fn generation(&self) -> i64 {
@@ -100,7 +109,20 @@ impl WaitingKeys {
             let done = conn.change(|conn| epoch::take_in(conn, (&page, generation), insert));
             done.map_err(|error| conn.connector().named(&error))?;
             let ids: Vec<_> = page.iter().map(|new| new.key.id).collect();
-            self.local().drop_keys(&ids)?;
+            self.local().put_away(&ids)?;
+        }
+    }
+
+    /// Gives back what is kept here and the database may have lost; says how many keys were looked at.
+    fn give_back(&self, conn: &Conn, restored: bool) -> Result<usize, LinkError> {
+        let store = if restored { insert_again } else { insert };
+        let (mut after, mut given) = (Vec::new(), 0);
+        loop {
+            let (page, generation) = (self.local().kept_page(&after)?, self.generation());
+            let Some(last) = page.last() else { return Ok(given) };
+            after = last.key.id.to_vec();
+            conn.change(|conn| epoch::take_in(conn, (&page, generation), store))?;
+            given += page.len();
         }
     }
 
@@ -131,10 +153,21 @@ impl WaitingKeys {
 
 /// Stores a key, unless it is there or was forgotten.
 pub(super) fn insert(conn: &Conn, new: &NewStoredKey) -> Result<(), LinkError> {
-    let sql = "INSERT INTO subject_key (id, tenant, epoch, wrapped, name, lookup, day, created_ms)
-               SELECT $1, $2, $3, $4, $5, $6, $7, $8
-               WHERE NOT EXISTS (SELECT 1 FROM erasure WHERE subject = $1)
-               ON CONFLICT (id) DO NOTHING";
+    write_key(conn, new, "NOTHING")
+}
+
+/// The same, where one that is there may be wrapped by a tenant's key that the database lost.
+fn insert_again(conn: &Conn, new: &NewStoredKey) -> Result<(), LinkError> {
+    write_key(conn, new, "UPDATE SET epoch = excluded.epoch, wrapped = excluded.wrapped")
+}
+
+fn write_key(conn: &Conn, new: &NewStoredKey, or_else: &str) -> Result<(), LinkError> {
+    let sql = format!(
+        "INSERT INTO subject_key (id, tenant, epoch, wrapped, name, lookup, day, created_ms)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8
+         WHERE NOT EXISTS (SELECT 1 FROM erasure WHERE subject = $1)
+         ON CONFLICT (id) DO {or_else}"
+    );
     let NewStoredKey { key, name, lookup, day, created_ms } = new;
     let (tenant, created) = (key.tenant.cast_signed(), created_ms.cast_signed());
     let lookup = lookup.as_ref().map(<[u8; 32]>::as_slice);
@@ -148,7 +181,7 @@ pub(super) fn insert(conn: &Conn, new: &NewStoredKey) -> Result<(), LinkError> {
         (day, Type::INT8),
         (&created, Type::INT8),
     ];
-    conn.execute(sql, &values).map(|_| ())
+    conn.execute(&sql, &values).map(|_| ())
 }
 
 /// Looks for a key of a rotation. The oldest wins where several replicas met somebody while the
@@ -231,7 +264,8 @@ impl KeyTables for PgVault {
         StoreError::Foreign(format!(
             "the root key of {} does not open the keys of people in {}: all replicas need the same; \
              copy the file `root.key` from the data directory of another replica, or give all of \
-             them the same `root_key` in [storage]",
+             them the same `root_key` in [storage]. A database from a backup that was made before the \
+             keys were last replaced opens only with the root key of that time",
             self.dir.display(),
             self.shown.display()
         ))
@@ -349,7 +383,77 @@ impl KeyTables for PgVault {
             return Ok(Some(key));
         }
         let generation = self.waiting.generation();
-        self.with(|conn| find(conn, by, generation))
+        let found = self.with(|conn| find(conn, by, generation))?;
+        if found.is_none() && !self.waiting.0.is_given_back.load(Ordering::Acquire) {
+            return self.waiting.local().find_copy(by);
+        }
+        Ok(found)
+    }
+
+    fn find_all(&mut self, by: By) -> Result<Vec<KeyId>, StoreError> {
+        let mut all: Vec<KeyId> = self.find(by)?.map(|key| key.id).into_iter().collect();
+        if let By::Lookup(hash) = by {
+            let generation = self.waiting.generation();
+            let sql = "SELECT v.generation, k.id FROM vault v, subject_key k WHERE k.lookup = $1
+                       ORDER BY k.created_ms, k.id LIMIT $2";
+            let there = self.with(|conn| {
+                let values: [Param<'_>; 2] =
+                    [(&hash.as_slice(), Type::BYTEA), (&ALL_MAX, Type::INT8)];
+                let rows = conn.query(sql, &values)?;
+                let ids = rows.iter().map(|row| {
+                    epoch::same(row, generation)?;
+                    key_id(row, 1)
+                });
+                ids.collect::<Result<Vec<_>, _>>()
+            })?;
+            for id in there {
+                if !all.contains(&id) {
+                    all.push(id);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn wants_copies(&self) -> bool {
+        !self.waiting.0.reads_only
+    }
+
+    fn keep(&mut self, copies: &[NewStoredKey]) -> Result<(), StoreError> {
+        self.waiting.local().keep_copies(copies)
+    }
+
+    fn give_back(&mut self, restored: bool) -> Result<usize, StoreError> {
+        let waiting = self.waiting.clone();
+        let given = self.with(|conn| waiting.give_back(conn, restored))?;
+        self.waiting.0.is_given_back.store(true, Ordering::Release);
+        Ok(given)
+    }
+
+    fn drop_copies(&mut self, ids: &[KeyId]) -> Result<(), StoreError> {
+        if self.waiting.0.reads_only || ids.is_empty() {
+            return Ok(());
+        }
+        self.waiting.local().drop_keys(ids).map(|_| ())
+    }
+
+    fn prune_copies(&mut self, now_ms: u64, before_ms: u64) -> Result<(), StoreError> {
+        self.waiting.local().prune_copies(now_ms, before_ms)
+    }
+
+    fn missing(&mut self, ids: &[KeyId]) -> Result<Vec<KeyId>, StoreError> {
+        let sql = "SELECT wanted FROM unnest($1::bytea[]) AS wanted
+                   WHERE NOT EXISTS (SELECT 1 FROM subject_key WHERE id = wanted)";
+        let waiting = self.waiting.clone();
+        self.with(|conn| {
+            waiting.hand_over(conn)?;
+            let mut missing = Vec::new();
+            for page in ids.chunks(MISSING_PAGE) {
+                let names: Vec<&[u8]> = page.iter().map(<[u8; 16]>::as_slice).collect();
+                missing.extend(self::ids(conn, sql, &[(&names, Type::BYTEA_ARRAY)])?);
+            }
+            Ok(missing)
+        })
     }
 
     fn add(&mut self, keys: &[NewStoredKey]) -> Result<Vec<StoredKey>, StoreError> {
@@ -376,8 +480,11 @@ impl KeyTables for PgVault {
             })
         });
         match added {
-            // Whether it was committed is not known; if it was, this is the same person's second key.
-            Err(StoreError::Unreachable { .. }) => {
+            // Whether it was committed is not known; if it was, this is the same person's second key. A
+            // house must not have two: every replica reads what it laid down.
+            Err(StoreError::Unreachable { .. })
+                if !keys.iter().any(|new| new.day == Some(HOUSE_DAY)) =>
+            {
                 let mut local = self.waiting.local();
                 let stored = local.add(keys)?;
                 self.waiting.0.some.store(true, Ordering::Release);

@@ -87,6 +87,9 @@ impl Desk {
                 if self.state().trouble.take().is_some() {
                     tracing::info!("checkpoints are signed again");
                 }
+                if let Some(published) = published {
+                    self.cosigned.follow(published);
+                }
                 if let (Some(published), Some(anchor)) = (published, &self.anchor) {
                     anchor.published(published.size, &published.note);
                 }

@@ -4,7 +4,7 @@
 //! were handed over to it. As long as their segments are kept they can be handed over again.
 //!
 //! **Invariant:** nothing in here is needed to go on: it is removed by age, by size, and as soon as the
-//! disk is needed for new entries.
+//! disk is needed for new entries. While it is not certain that the database has it, only the last counts.
 //!
 //! **Invariant:** what a segment is cut to is what counted of it. Words in it are sealed; an erasure takes
 //! the key, and with it what is kept here.
@@ -19,6 +19,7 @@ use conclave_engine::Clock;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Where they stand, within a spool directory.
@@ -44,11 +45,27 @@ pub(crate) struct Kept {
     spools: Vec<PathBuf>,
     limits: KeptLimits,
     clock: Arc<dyn Clock>,
+    /// Whether the database may be missing what is in here.
+    is_held: AtomicBool,
+    /// Whether it is not certain what time it is.
+    doubts_clock: AtomicBool,
 }
 
 impl Kept {
     pub(crate) fn new(spools: &[PathBuf], limits: KeptLimits, clock: Arc<dyn Clock>) -> Self {
-        Self { spools: spools.to_vec(), limits, clock }
+        let (spools, is_held, doubts_clock) = (spools.to_vec(), false.into(), false.into());
+        Self { spools, limits, clock, is_held, doubts_clock }
+    }
+
+    /// Keeps everything while the clock cannot be believed.
+    pub(crate) fn doubt_clock(&self, doubts_clock: bool) {
+        self.doubts_clock.store(doubts_clock, Ordering::Release);
+    }
+
+    /// Keeps everything, however old and however much, until it is known that the database has it: it may
+    /// be away, or come back older, and somebody may need long to decide what to do about that.
+    pub(crate) fn hold(&self, is_held: bool) {
+        self.is_held.store(is_held, Ordering::Release);
     }
 
     /// Puts a drained segment away; one that cannot be kept is removed.
@@ -100,8 +117,19 @@ impl Kept {
         Ok((last.name.index, number.map_err(StoreError::file("read", &last.name.path))?))
     }
 
-    /// Removes what is too old or too much, the oldest first.
-    pub(crate) fn prune(&self) {
+    /// Removes what is too old or too much, the oldest first, unless it is held. Says when that was, and
+    /// before which time everything is too old.
+    pub(crate) fn prune(&self) -> Option<(u64, u64)> {
+        if self.is_held.load(Ordering::Acquire) || self.doubts_clock.load(Ordering::Acquire) {
+            return None;
+        }
+        let age_ms = u64::try_from(self.limits.age_max.as_millis()).unwrap_or(u64::MAX);
+        let now_ms = self.clock.now_ms();
+        self.prune_segments();
+        Some((now_ms, now_ms.saturating_sub(age_ms)))
+    }
+
+    fn prune_segments(&self) {
         let Ok(listed) = self.list() else { return };
         let mut bytes: u64 = listed.iter().map(|(_, bytes, _)| bytes).sum();
         let now = self.clock.now_ms();
@@ -141,7 +169,7 @@ impl Kept {
 mod tests {
     use super::*;
     use crate::spool::Seed;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
 
     #[derive(Default)]
     struct Hand(AtomicU64);
@@ -176,6 +204,12 @@ mod tests {
         kept.keep(&segment(dir.path(), 3, 100));
         assert_eq!(indexes(&kept), [2, 3], "the oldest gives way");
         clock.0.store(1_070_000, Ordering::Relaxed);
+        kept.hold(true);
+        kept.keep(&segment(dir.path(), 4, 200));
+        kept.prune();
+        assert_eq!(indexes(&kept), [2, 3, 4], "somebody is still deciding");
+        std::fs::remove_file(&kept.segments().unwrap()[2].name.path).unwrap();
+        kept.hold(false);
         kept.prune();
         assert_eq!(indexes(&kept), [3], "the old one is gone");
         assert!(kept.give_way() && !kept.give_way());

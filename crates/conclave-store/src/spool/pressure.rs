@@ -74,6 +74,7 @@ pub(super) struct Pressure {
     pub(super) counts: Counts,
     pub(super) damage: Option<String>,
     pub(super) restored: Option<String>,
+    pub(super) clock_doubt: Option<String>,
     pub(super) write_error: Option<String>,
     pub(super) room_error: Option<String>,
     pub(super) store_error: Option<String>,
@@ -120,6 +121,9 @@ impl Pressure {
         }
         if let Some(error) = &self.store_error {
             tell("store_down", format!("the database does not take entries: {error}"));
+        }
+        if let Some(doubt) = &self.clock_doubt {
+            tell("clock_jumped", doubt.clone());
         }
         let percent = self.waiting_bytes.saturating_mul(100) / self.bytes_max.max(1);
         if let Some((_, code)) = FILLED.iter().find(|(least, _)| percent >= *least) {
@@ -203,6 +207,7 @@ mod tests {
             write_error: Some("a".into()),
             room_error: Some("b".into()),
             store_error: Some("c".into()),
+            clock_doubt: Some("e".into()),
             counts: Counts { gap_open: true, on_fallback: true, ..Counts::default() },
             ..Pressure::default()
         };
@@ -215,6 +220,7 @@ mod tests {
             "entries_lost",
             "spool_fallback",
             "store_down",
+            "clock_jumped",
         ];
         assert_eq!(codes, all);
     }

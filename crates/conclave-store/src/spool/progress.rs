@@ -62,6 +62,8 @@ struct State {
     damage: Option<String>,
     /// What is known of a database that was put back from an older copy.
     restored: Option<String>,
+    /// Why the clock is not believed.
+    clock_doubt: Option<String>,
     /// Somebody has seen that the database is not what it was.
     look_again: bool,
     /// How many entries the log has, as far as the drainer knows.
@@ -184,6 +186,15 @@ impl Progress {
         self.lock().damage = damage;
     }
 
+    /// Why the clock is not believed; `None` when it is.
+    pub(crate) fn set_clock_doubt(&self, doubt: Option<String>) {
+        let mut state = self.lock();
+        if let (Some(doubt), None) = (&doubt, &state.clock_doubt) {
+            tracing::error!("{doubt}");
+        }
+        state.clock_doubt = doubt;
+    }
+
     /// What was found wrong with the stored log.
     pub(crate) fn damage(&self) -> Option<String> {
         self.lock().damage.clone()
@@ -205,6 +216,12 @@ impl Progress {
     /// Whether the database came back from an older copy, and who was erased is not forgotten again yet.
     pub(crate) fn must_forget(&self) -> bool {
         self.lock().must_forget
+    }
+
+    /// Whether the database is the one it was, and has what an earlier run left behind.
+    pub(crate) fn is_whole(&self) -> bool {
+        let state = self.lock();
+        state.recovered && state.restored.is_none()
     }
 
     /// Who was erased is forgotten again.
@@ -272,6 +289,7 @@ impl Progress {
             counts: state.counts,
             damage: state.damage.clone(),
             restored: state.restored.clone(),
+            clock_doubt: state.clock_doubt.clone(),
             write_error: state.write_error.clone(),
             room_error: state.room_error.clone(),
             store_error: state.store_error.clone(),

@@ -28,6 +28,8 @@ const COPY: &[u8] = b"conclave.copy.v1";
 /// The epoch of a key that no tenant's key wraps: the root key does.
 pub(super) const BY_ROOT: i64 = 0;
 const FIRST_EPOCH: i64 = 1;
+/// The day of a house's key, which never comes: what nobody's words have left open is not the house's.
+pub(crate) const HOUSE_DAY: i64 = i64::MAX;
 /// How many tenants' keys are held in memory.
 const TENANTS_MAX: usize = 10_000;
 
@@ -241,21 +243,27 @@ impl Book {
         now_ms: u64,
     ) -> Result<Vec<Arc<SealingKey>>, StoreError> {
         let mut found = Vec::with_capacity(wanted.len());
-        let mut missing = Vec::new();
+        let (mut missing, mut copies) = (Vec::new(), Vec::new());
         for (tenant, owner, adopted) in wanted {
             let key = match self.find_owner_now(*tenant, owner) {
                 Err(StoreError::Unreachable { .. }) => None,
                 found => found?,
             };
             if key.is_none() {
-                missing.push(self.make(*tenant, owner, *adopted, now_ms)?);
+                missing.push(self.make((*tenant, owner), *adopted, now_ms, &mut copies)?);
             }
             found.push(key);
         }
         if missing.is_empty() {
             return Ok(found.into_iter().flatten().collect());
         }
-        let mut made = self.tables.add(&missing)?.into_iter();
+        let made = self.tables.add(&missing)?;
+        copies.retain(|copy: &NewStoredKey| made.iter().any(|made| made.id == copy.key.id));
+        if let Err(error) = self.tables.keep(&copies) {
+            // The key is stored; it is missed only if its database comes back older.
+            tracing::warn!(%error, "the copy of a new key could not be kept");
+        }
+        let mut made = made.into_iter();
         let mut keys = Vec::with_capacity(found.len());
         for key in found {
             keys.push(match key {
@@ -271,10 +279,10 @@ impl Book {
 
     fn make(
         &mut self,
-        tenant: u64,
-        owner: &Owner,
+        (tenant, owner): (u64, &Owner),
         adopted: Option<KeyId>,
         now_ms: u64,
+        copies: &mut Vec<NewStoredKey>,
     ) -> Result<NewStoredKey, StoreError> {
         let id = match (owner, adopted) {
             (Owner::Pseudonym(id), _) => *id,
@@ -294,15 +302,44 @@ impl Book {
             Err(StoreError::Unreachable { .. }) => (BY_ROOT, self.root.clone()),
             found => found?,
         };
-        let wrapped = wrap(&kek, &subject_purpose(tenant, &id), secret.as_slice(), &*self.entropy);
+        let purpose = subject_purpose(tenant, &id);
+        let wrapped = wrap(&kek, &purpose, secret.as_slice(), &*self.entropy);
         let day = match owner {
             Owner::Nobody(day) => Some(day.cast_signed()),
-            // A day that never comes: what nobody's words have left open is not the house's.
-            Owner::House => Some(i64::MAX),
+            Owner::House => Some(HOUSE_DAY),
             Owner::Person(_) | Owner::Pseudonym(_) => None,
         };
         let key = StoredKey { id, tenant, epoch, wrapped };
-        Ok(NewStoredKey { key, name, lookup, day, created_ms: now_ms })
+        let new = NewStoredKey { key, name, lookup, day, created_ms: now_ms };
+        if self.tables.wants_copies() {
+            // By the root key alone: the tenant's may be lost together with the database's newest part.
+            let wrapped = wrap(&self.root, &purpose, secret.as_slice(), &*self.entropy);
+            let key = StoredKey { id, tenant, epoch: BY_ROOT, wrapped };
+            copies.push(NewStoredKey { key, ..new.clone() });
+        }
+        Ok(new)
+    }
+
+    /// Stores again what a database that came back older has lost of what was given to it from here.
+    pub(crate) fn give_back(&mut self, restored: bool) -> Result<usize, StoreError> {
+        if restored {
+            // The keys of tenants that are held in memory may be lost with it.
+            self.catch_up()?;
+        }
+        self.current(|book| book.tables.give_back(restored))
+    }
+
+    /// The pseudonyms of an owner.
+    pub(crate) fn find_all(
+        &mut self,
+        tenant: u64,
+        owner: &Owner,
+    ) -> Result<Vec<KeyId>, StoreError> {
+        self.current(|book| match (owner, book.hash_of(tenant, owner)) {
+            (Owner::Pseudonym(id), _) => book.tables.find_all(By::Id(*id)),
+            (_, Some(hash)) => book.tables.find_all(By::Lookup(hash)),
+            (_, None) => Ok(Vec::new()),
+        })
     }
 
     /// The key of an owner, if there is one.

@@ -9,13 +9,14 @@
 //! The database behind it is [`Book`]; another kind of database needs another book.
 
 mod book;
+mod kept;
 mod root;
 mod rotate;
 mod sqlite;
 mod tables;
 mod wrap;
 
-pub(crate) use book::{Book, Intent, KeyId, Owner};
+pub(crate) use book::{Book, HOUSE_DAY, Intent, KeyId, Owner};
 pub use root::RootKey;
 pub(crate) use rotate::{Rotation, TenantChange};
 pub(crate) use sqlite::SqliteKeys;
@@ -91,7 +92,10 @@ impl Vault {
     ) -> Result<Self, StoreError> {
         let mut book = Book::open(dir, tables, root, entropy, after_others)?;
         let is_legacy = book.tables().is_legacy()?;
-        let dead = book.tables().intents(false)?.iter().map(|intent| intent.subject).collect();
+        let dead: HashSet<_> =
+            book.tables().intents(false)?.iter().map(|intent| intent.subject).collect();
+        let gone: Vec<_> = dead.iter().copied().collect();
+        book.tables().drop_copies(&gone)?;
         Ok(Self {
             shelf: RwLock::default(),
             book: Mutex::new(book),
@@ -289,8 +293,16 @@ impl Vault {
     }
 
     fn house_key(&self, tenant: &TenantId) -> Result<Arc<SealingKey>, StoreError> {
-        let key = self.ensure(tenant_number(tenant.as_str()), Owner::House, None);
-        key.map_err(StoreError::Key)
+        let tenant = tenant_number(tenant.as_str());
+        if self.held(tenant, &Owner::House).is_none() {
+            // What a house has laid down is read by all replicas with one key. None is made while it
+            // cannot be seen whether there is one.
+            if let Some(key) = self.book().find_owner(tenant, &Owner::House)? {
+                self.hold((tenant, Owner::House), &key);
+                return Ok(key);
+            }
+        }
+        self.ensure(tenant, Owner::House, None).map_err(StoreError::Key)
     }
 
     /// Seals a copy that is kept beside the database, under a name.
@@ -309,8 +321,25 @@ impl Vault {
         let fresh: Vec<_> = gone.into_iter().filter(|id| self.is_alive(*id)).collect();
         if !fresh.is_empty() {
             self.bury(&fresh);
+            self.book().tables().drop_copies(&fresh)?;
         }
         Ok(())
+    }
+
+    /// Stores again the keys that a database has lost; says how many.
+    pub(crate) fn give_back(&self, restored: bool) -> Result<usize, StoreError> {
+        self.book().give_back(restored)
+    }
+
+    /// Lets go of keys in memory that nobody has given back to a database that lost them: nothing more is
+    /// sealed with what will not open again. Says how many.
+    pub(crate) fn let_go_of_lost(&self) -> Result<usize, StoreError> {
+        let held: Vec<KeyId> = {
+            let shelf = self.shelf.read().unwrap_or_else(PoisonError::into_inner);
+            shelf.by_id.keys().copied().collect()
+        };
+        let lost = self.book().tables().missing(&held)?;
+        Ok(lost.into_iter().filter(|id| self.let_go(*id)).count())
     }
 
     /// Lets go of keys that were marked as idle since a number; returns the number of the last. The
@@ -338,6 +367,17 @@ impl Vault {
         }
         // Somebody of an earlier version who has not been back since.
         Ok(self.adopted(tenant, earlier))
+    }
+
+    /// Every pseudonym of a person: whoever several replicas met while their database was away has several.
+    /// Blocks.
+    pub(crate) fn find_all(&self, tenant: &TenantId, user: &str) -> Result<Vec<KeyId>, StoreError> {
+        let number = tenant_number(tenant.as_str());
+        let found = self.book().find_all(number, &Owner::Person(user.to_owned()))?;
+        if found.is_empty() {
+            return Ok(self.adopted(number, self.earlier(tenant, user)).into_iter().collect());
+        }
+        Ok(found)
     }
 
     /// Names a person and a conversation. A conversation's name is derived from the person's key, so

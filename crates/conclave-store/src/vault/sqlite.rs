@@ -1,6 +1,7 @@
 //! The keys of people in SQLite, a file of their own in the data directory.
 
 use super::book::{BY_ROOT, Intent, KeyId};
+use super::kept;
 use super::rotate::Rotation;
 use super::tables::{By, KeyTables, NewStoredKey, StoredKey};
 use super::wrap::Secret;
@@ -75,7 +76,7 @@ impl SqliteKeys {
                 read_tenants(tx)?.into_iter().map(|(id, epoch, key)| (id, (epoch, key))).collect();
             let mut after = Vec::new();
             loop {
-                let page = read_page(tx, &after)?;
+                let page = read_page(tx, KeyTable::Own, &after)?;
                 let Some(last) = page.last() else { break };
                 after = last.key.id.to_vec();
                 for NewStoredKey { key, name, .. } in &page {
@@ -88,6 +89,7 @@ impl SqliteKeys {
                     tx.prepare_cached(sql)?.execute(values)?;
                 }
             }
+            kept::go_over(tx, next, old, &tenants)?;
             tx.execute("DELETE FROM tenant_key", [])?;
             let sql = "INSERT INTO vault (id, lookup, rotated_ms, legacy, generation)
                        VALUES (1, ?1, 0, ?2, ?3)
@@ -99,7 +101,35 @@ impl SqliteKeys {
 
     /// A page of all keys with what leads to them, in order of their names.
     pub(crate) fn page(&self, after: &[u8]) -> Result<Vec<NewStoredKey>, StoreError> {
-        self.ask(|conn| read_page(conn, after))
+        self.ask(|conn| read_page(conn, KeyTable::Own, after))
+    }
+
+    /// A page of the copies of keys that a shared database was given lately.
+    pub(crate) fn kept_page(&self, after: &[u8]) -> Result<Vec<NewStoredKey>, StoreError> {
+        self.ask(|conn| read_page(conn, KeyTable::Kept, after))
+    }
+
+    /// Keeps copies of keys that a shared database has.
+    pub(crate) fn keep_copies(&mut self, keys: &[NewStoredKey]) -> Result<(), StoreError> {
+        self.change(|tx| kept::keep(tx, keys))
+    }
+
+    /// Makes copies of keys that waited for a shared database and are there now.
+    pub(crate) fn put_away(&mut self, ids: &[KeyId]) -> Result<(), StoreError> {
+        self.change(|tx| kept::put_away(tx, ids))
+    }
+
+    /// Looks for a copy.
+    pub(crate) fn find_copy(&self, by: By) -> Result<Option<StoredKey>, StoreError> {
+        self.ask(|conn| kept::find(conn, by))
+    }
+
+    /// Deletes the copies that were kept before a time.
+    pub(crate) fn prune_copies(&mut self, now_ms: u64, before_ms: u64) -> Result<(), StoreError> {
+        if self.change(|tx| kept::prune(tx, (now_ms, before_ms)))? > 0 {
+            self.truncate()?;
+        }
+        Ok(())
     }
 
     /// Every tenant's key.
@@ -118,10 +148,29 @@ fn read_tenants(conn: &Connection) -> rusqlite::Result<Vec<TenantRow>> {
     tenants.collect()
 }
 
-fn read_page(conn: &Connection, after: &[u8]) -> rusqlite::Result<Vec<NewStoredKey>> {
-    let sql = "SELECT id, tenant, epoch, wrapped, name, lookup, day, created_ms
-               FROM subject_key WHERE id > ?1 ORDER BY id LIMIT 1000";
-    let mut rows = conn.prepare_cached(sql)?;
+/// Which of the two tables with keys of people.
+#[derive(Clone, Copy)]
+pub(super) enum KeyTable {
+    /// The keys there are, or those that wait for a shared database.
+    Own,
+    /// Copies of keys that a shared database was given.
+    Kept,
+}
+
+pub(super) fn read_page(
+    conn: &Connection,
+    table: KeyTable,
+    after: &[u8],
+) -> rusqlite::Result<Vec<NewStoredKey>> {
+    let table = match table {
+        KeyTable::Own => "subject_key",
+        KeyTable::Kept => "kept_key",
+    };
+    let sql = format!(
+        "SELECT id, tenant, epoch, wrapped, name, lookup, day, created_ms
+         FROM {table} WHERE id > ?1 ORDER BY id LIMIT 1000"
+    );
+    let mut rows = conn.prepare_cached(&sql)?;
     let keys = rows.query_map([after], |row| {
         Ok(NewStoredKey {
             key: stored(row)?,
@@ -155,7 +204,7 @@ fn rewrap_all(
     }
     let (mut after, mut rewrapped) = (Vec::new(), 0);
     loop {
-        let page = read_page(tx, &after)?;
+        let page = read_page(tx, KeyTable::Own, &after)?;
         let Some(last) = page.last() else { break };
         after = last.key.id.to_vec();
         for NewStoredKey { key, name, .. } in &page {
@@ -173,7 +222,7 @@ fn rewrap_all(
     Ok(rewrapped)
 }
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<StoredKey> {
+pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredKey> {
     let tenant = row.get::<_, i64>(1)?.cast_unsigned();
     Ok(StoredKey { id: row.get(0)?, tenant, epoch: row.get(2)?, wrapped: row.get(3)? })
 }
@@ -288,9 +337,10 @@ impl KeyTables for SqliteKeys {
             for id in ids {
                 dropped += delete.execute([id])?;
             }
-            Ok(dropped)
+            Ok((dropped, kept::drop_copies(tx, ids)?))
         })?;
-        if dropped > 0 {
+        let (dropped, copies) = dropped;
+        if dropped + copies > 0 {
             self.truncate()?;
         }
         Ok(dropped)

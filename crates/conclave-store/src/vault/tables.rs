@@ -54,6 +54,35 @@ pub(crate) trait KeyTables: Send {
     /// Stores keys in one commit; returns for each the one that holds: where somebody was faster,
     /// that one's.
     fn add(&mut self, keys: &[NewStoredKey]) -> Result<Vec<StoredKey>, StoreError>;
+    /// Every key of somebody: whoever several replicas met while their database was away has several.
+    fn find_all(&mut self, by: By) -> Result<Vec<KeyId>, StoreError> {
+        Ok(self.find(by)?.map(|key| key.id).into_iter().collect())
+    }
+    /// Whether copies of new keys are wanted, for a database that may come back older than it was.
+    fn wants_copies(&self) -> bool {
+        false
+    }
+    /// Keeps copies of keys that were stored, wrapped by the root key.
+    fn keep(&mut self, _copies: &[NewStoredKey]) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// Stores again what is kept and missing; `restored` says that the database came back older, so that
+    /// also what is there may be wrapped by a key that it lost. Says how many.
+    fn give_back(&mut self, _restored: bool) -> Result<usize, StoreError> {
+        Ok(0)
+    }
+    /// Deletes copies of keys that were deleted elsewhere.
+    fn drop_copies(&mut self, _ids: &[KeyId]) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// Deletes copies that were kept before a time.
+    fn prune_copies(&mut self, _now_ms: u64, _before_ms: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+    /// Which of these keys are not there.
+    fn missing(&mut self, _ids: &[KeyId]) -> Result<Vec<KeyId>, StoreError> {
+        Ok(Vec::new())
+    }
     /// Deletes a key and notes the request, together; says whether there was one.
     fn forget(&mut self, intent: Intent) -> Result<bool, StoreError>;
     /// Notes that the ledger has the entry of a request.

@@ -109,7 +109,7 @@ pub async fn an_erased_person_is_gone_and_the_log_explains_it(place: &Place) {
 pub async fn what_is_due_is_purged_once(place: &Place) {
     let clock = std::sync::Arc::new(HandClock(1_800_000_000_000.into()));
     let mut options = place.options(0);
-    options.clock = clock.clone();
+    (options.clock, options.steady) = (clock.clone(), passing(&clock));
     let store = Store::open(options).unwrap();
     store.set_retention(RetentionRules { days: 30, ..RetentionRules::default() });
     speak(&store, "ana", 1).await;

@@ -13,6 +13,8 @@ promises!(
     f04_a_database_from_a_backup_gets_back_everything_in_its_place,
     f04_what_is_not_kept_any_more_needs_an_operator,
     f04_a_backup_of_an_hour_ago_is_made_whole_again_and_again,
+    f04_a_backup_from_the_middle_of_a_run_is_made_whole,
+    f04_killed_while_handing_over_again_it_goes_on_at_the_next_start,
     r09_a_database_from_a_backup_forgets_again_before_words_are_read,
 );
 
@@ -187,6 +189,119 @@ async fn f04_a_backup_of_an_hour_ago_is_made_whole_again_and_again(place: &Place
     }
 }
 
+/// Joins the notes of neighbouring batches, as happens when there are many.
+fn join_positions(place: &Place) {
+    let path = place.dir(0).join("positions");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let runs: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.starts_with("b "))
+        .map(|line| line.split(' ').collect())
+        .collect();
+    let (first, last) = (runs.first().unwrap(), runs.last().unwrap());
+    let joined = [first[0], first[1], first[2], last[3], first[4], last[5], last[6]].join(" ");
+    std::fs::write(&path, format!("{joined}\nc\n")).unwrap();
+}
+
+async fn f04_a_backup_from_the_middle_of_a_run_is_made_whole(place: &Place) {
+    let store = with(place, 0, |_| {});
+    turns(&store, 1, 10).await;
+    drop(store);
+    back_up(place, "backup");
+    let store = with(place, 0, |_| {});
+    turns(&store, 100, 20).await;
+    store.publish().unwrap();
+    drop(store);
+    let before = place.log();
+    join_positions(place);
+    put_back(place, "backup");
+    // Several commits for one run, with others that have only what is there already.
+    let store = with(place, 0, |options| options.drain_entries_max = 3);
+    settle(&store);
+    assert_eq!(store.ledger().state().alerts.len(), 0, "it is over");
+    drop(store);
+    assert_eq!(places_of(&place.log()), places_of(&before));
+    place.sound();
+}
+
+const KILLED_DIR: &str = "CONCLAVE_TEST_RESTORED_DIR";
+const KILLED_URL: &str = "CONCLAVE_TEST_RESTORED_URL";
+const KILLED_ACCEPTS: &str = "CONCLAVE_TEST_RESTORED_ACCEPTS";
+
+/// No test of its own: the test below runs it in a process that is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn child_that_is_killed_while_handing_over_again() {
+    let Some(dir) = std::env::var_os(KILLED_DIR) else { return };
+    let mut options = options(std::path::Path::new(&dir));
+    let url = std::env::var(KILLED_URL).ok();
+    options.database = url.map(|url| conclave_store::DatabaseUrl::parse(&url).unwrap());
+    options.entropy = Arc::new(CountingEntropy::from(3_000_000_000));
+    options.segment_bytes = 16 << 10;
+    options.drain_entries_max = 4;
+    options.accept_restore = std::env::var_os(KILLED_ACCEPTS).is_some();
+    settle(&Store::open(options).unwrap());
+}
+
+async fn f04_killed_while_handing_over_again_it_goes_on_at_the_next_start(place: &Place) {
+    let store = with(place, 0, |_| {});
+    turns(&store, 1, 5).await;
+    drop(store);
+    back_up(place, "backup");
+    let store = with(place, 0, |_| {});
+    turns(&store, 100, 20).await;
+    store.publish().unwrap();
+    drop(store);
+    let before = place.log();
+    let whole = place.root.path().join("whole");
+    crash_copy(&place.dir(0), &whole);
+    for (died_at, accepts) in [
+        ("restore.handed_over:2", false),
+        ("restore.put_aside:1", true),
+        ("restore.accepted:1", true),
+        ("restore.handed_over:2", true),
+    ] {
+        std::fs::remove_dir_all(place.dir(0)).unwrap();
+        crash_copy(&whole, &place.dir(0));
+        put_back(place, "backup");
+        if accepts {
+            std::fs::write(place.dir(0).join("positions"), contradicting(place)).unwrap();
+        }
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "restore::child_that_is_killed_while_handing_over_again"]);
+        child.env(KILLED_DIR, place.dir(0)).env(conclave_failpoint::VARIABLE, died_at);
+        if let Some(cluster) = &place.cluster {
+            child.env(KILLED_URL, cluster.url("fresh0"));
+        }
+        if accepts {
+            child.env(KILLED_ACCEPTS, "1");
+        }
+        let killed = child.output().unwrap();
+        assert_eq!(killed.status.code(), None, "{died_at}: it was never there: {killed:?}");
+        let begun = died_at != "restore.put_aside:1";
+        let store = with(place, 0, |options| options.accept_restore = accepts && !begun);
+        settle(&store);
+        turns(&store, 500, 1).await;
+        store.publish().unwrap();
+        drop(store);
+        let log = place.log();
+        if !accepts {
+            assert_eq!(places_of(&log)[..before.len()], places_of(&before), "{died_at}");
+        }
+        let decisions = log.iter().filter(|leaf| leaf.draft.kind == Kind::Decision).count();
+        assert_eq!(decisions, 5 + 20 + 1, "{died_at}: nothing is lost");
+        let gaps = log.iter().filter(|leaf| leaf.draft.kind == Kind::CoverageGap).count();
+        assert_eq!(gaps, 0, "{died_at}: nothing is missing");
+        place.sound();
+    }
+}
+
+/// A note that the database contradicts, so that somebody has to decide.
+fn contradicting(place: &Place) -> String {
+    let text = std::fs::read_to_string(place.dir(0).join("positions")).unwrap();
+    let whose = text.lines().find_map(|line| line.strip_prefix("b ")?.split(' ').next()).unwrap();
+    format!("b {whose} 0 1 1 1 {}\nc\n", "00".repeat(32))
+}
+
 async fn r09_a_database_from_a_backup_forgets_again_before_words_are_read(place: &Place) {
     let store = with(place, 0, |_| {});
     speak(&store, "ana", 1).await;
@@ -348,5 +463,96 @@ async fn f04_somebody_who_knew_of_nothing_appended_first_and_an_operator_decides
     let decisions = log.iter().filter(|leaf| leaf.draft.kind == Kind::Decision).count();
     assert_eq!(decisions, 10 + 6 + 4 + 3, "nothing is lost but places");
     assert_eq!(log.iter().filter(|leaf| leaf.draft.kind == Kind::Restore).count(), 1);
+    place.sound();
+}
+
+/// The keys of people are in the database that came back older, with those of the tenant that wrap them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f04_the_keys_of_newcomers_come_back_with_and_without_a_restart() {
+    for restarted in [false, true] {
+        let place = Place::postgres();
+        let store = with(&place, 0, |_| {});
+        turns(&store, 1, 3).await;
+        drop(store);
+        back_up(&place, "backup");
+        let store = with(&place, 0, |_| {});
+        let ben = speak(&store, "ben", 12).await;
+        speak(&store, "zoe", 13).await;
+        store.subjects().erase(&tenant(), &user("zoe")).await.unwrap().unwrap();
+        settle(&store);
+        store.publish().unwrap();
+        let store = if restarted {
+            drop(store);
+            put_back(&place, "backup");
+            with(&place, 0, |_| {})
+        } else {
+            put_back(&place, "backup");
+            store
+        };
+        assert_eq!(speak(&store, "ben", 14).await, ben, "who they were: {restarted}");
+        store.settle(Duration::from_secs(60)).unwrap();
+        for n in [12, 14] {
+            let read = words(&store, n).await;
+            assert_eq!(read.as_deref(), Some("unmistakable words of ben"), "{n}, {restarted}");
+        }
+        assert_eq!(store.subjects().find(&tenant(), &user("zoe")).await.unwrap(), None);
+        drop(store);
+        let store = with(&place, 0, |_| {});
+        assert_eq!(words(&store, 14).await.unwrap(), "unmistakable words of ben");
+        assert_eq!(named(&store, "ben").await.subject, Some(ben));
+        drop(store);
+        let report = place.sound();
+        assert_eq!((report.opened, report.forgotten), (report.bodies, 1), "{restarted}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f04_if_the_replica_that_asked_to_wait_is_lost_any_other_can_accept() {
+    let place = Place::postgres();
+    drop(place.open());
+    let open = |replica| with(&place, replica, |_| {});
+    let (first, second) = (open(0), open(1));
+    turns(&first, 1, 5).await;
+    drop((first, second));
+    back_up(&place, "backup");
+    let (first, second) = (open(0), open(1));
+    turns(&first, 100, 3).await;
+    turns(&second, 200, 3).await;
+    second.publish().unwrap();
+    drop((first, second));
+    put_back(&place, "backup");
+    // It asks everybody to wait for what the first has to hand over, and neither is seen again.
+    let second = open(1);
+    unsettled(&second, "restored_database");
+    drop(second);
+    let third = open(2);
+    let read = third.archive().find(tenant_number("acme"), audit(1)).await;
+    let why = read.unwrap_err().to_string();
+    assert!(why.contains("another replica"), "who was erased may be readable still: {why}");
+    append(&third, 800).await;
+    unsettled(&third, "accept-restore");
+    drop(third);
+    let accepting = with(&place, 2, |options| options.accept_restore = true);
+    settle(&accepting);
+    let accepted = accepting.accepted_restore().unwrap();
+    assert_eq!((accepted.old_size, accepted.old_root), (22, None));
+    drop(accepting);
+    let third = open(2);
+    turns(&third, 900, 1).await;
+    let read = third.archive().find(tenant_number("acme"), audit(1)).await;
+    assert!(!read.unwrap().is_empty());
+    third.publish().unwrap();
+    drop(third);
+    // A number that counted would be given again by a database from before the acceptance.
+    let numbers = "SELECT count(*) FROM restore_accepted WHERE number > 1600000000000";
+    assert_eq!(crate::forgetting::number(&place, numbers), 1);
+    // They come back after all, and follow.
+    let (first, second) = (open(0), open(1));
+    turns(&first, 910, 1).await;
+    turns(&second, 911, 1).await;
+    drop((first, second));
+    let log = place.log();
+    let decisions = log.iter().filter(|leaf| leaf.draft.kind == Kind::Decision).count();
+    assert_eq!(decisions, 5 + 6 + 2 + 2, "nothing is lost but places");
     place.sound();
 }

@@ -197,8 +197,11 @@ fn todays_keys(cluster: &Cluster) -> String {
 async fn a_copy_of_the_cluster_from_before_opens_with_nothing_after_the_keys_were_replaced() {
     let place = Place::postgres();
     let clock = Arc::new(HandClock(1_800_000_000_000.into()));
-    let with =
-        |replica, start| StoreOptions { clock: clock.clone(), ..again(&place, replica, start) };
+    let with = |replica, start| StoreOptions {
+        clock: clock.clone(),
+        steady: passing(&clock),
+        ..again(&place, replica, start)
+    };
     let first = Store::open(with(0, 1)).unwrap();
     let second = Store::open(with(1, 2)).unwrap();
     speak(&first, "ana", 1).await;

@@ -1,9 +1,9 @@
 //! What a store looks after by itself: the stored log is read again, idle keys are deleted.
 
-use crate::forgetting::{named, number, speak, words};
+use crate::forgetting::{named, number, speak, tenant, user, words};
 use crate::place::Place;
 use crate::support::*;
-use conclave_store::{RetentionRules, Store, StoreOptions};
+use conclave_store::{RetentionRules, Store, StoreOptions, TenantRetention};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -112,8 +112,12 @@ fn keys(place: &Place) -> i64 {
 }
 
 fn aged(place: &Place, replica: usize, clock: &Arc<HandClock>) -> Store {
-    let store =
-        Store::open(StoreOptions { clock: clock.clone(), ..place.options(replica) }).unwrap();
+    let store = Store::open(StoreOptions {
+        clock: clock.clone(),
+        steady: passing(clock),
+        ..place.options(replica)
+    })
+    .unwrap();
     store.set_retention(RetentionRules { days: 30, ..RetentionRules::default() });
     store
 }
@@ -177,4 +181,70 @@ async fn an_idle_key_that_another_replica_uses_again_is_kept() {
     assert_ne!(named(&second, "ana").await.subject, Some(ana));
     drop((first, second));
     place.sound();
+}
+
+/// Whoever two replicas met while their database was away has two names; a hold and an export mean both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r06_a_hold_holds_every_name_of_a_person() {
+    let place = Place::postgres();
+    drop(place.open());
+    let clock = Arc::new(HandClock(1_800_000_000_000.into()));
+    let (first, second) = (aged(&place, 0, &clock), aged(&place, 1, &clock));
+    speak(&first, "ben", 1).await;
+    speak(&second, "ben", 2).await;
+    let cluster = place.cluster.as_ref().unwrap();
+    cluster.stop_at_once().unwrap();
+    let names = [speak(&first, "ana", 3).await, speak(&second, "ana", 4).await];
+    assert_ne!(names[0], names[1]);
+    cluster.start_again().unwrap();
+    for store in [&first, &second] {
+        store.settle(Duration::from_secs(60)).unwrap();
+    }
+    let mut found = first.subjects().find_all(&tenant(), &user("ana")).await.unwrap();
+    let mut names = names.to_vec();
+    found.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(found, names);
+    let held = TenantRetention { held_users: vec![user("ana")], ..TenantRetention::default() };
+    first.set_retention(RetentionRules { days: 30, tenants: [(tenant(), held)].into() });
+    second.set_retention(RetentionRules::default());
+    clock.0.fetch_add(31 * DAY_MS, Ordering::Relaxed);
+    first.purge_due().unwrap();
+    assert_eq!(words(&first, 1).await, None);
+    for n in [3, 4] {
+        assert_eq!(words(&first, n).await.as_deref(), Some("unmistakable words of ana"), "{n}");
+    }
+    drop((first, second));
+    place.sound();
+}
+
+/// F-13: a clock that is set ten years ahead by mistake makes nobody's words due.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f13_a_clock_ten_years_ahead_purges_nobody() {
+    let place = Place::sqlite();
+    let clock = Arc::new(HandClock(1_800_000_000_000.into()));
+    let open = || {
+        let mut options = place.options(0);
+        (options.clock, options.steady) = (clock.clone(), Arc::new(|| Duration::ZERO));
+        let store = Store::open(options).unwrap();
+        store.set_retention(RetentionRules { days: 30, ..RetentionRules::default() });
+        store
+    };
+    let store = open();
+    speak(&store, "ana", 1).await;
+    settle(&store);
+    clock.0.fetch_add(3_650 * DAY_MS, Ordering::Relaxed);
+    let why = store.purge_due().unwrap_err().to_string();
+    assert!(why.contains("the clock stands 3650 days beyond"), "{why}");
+    speak(&store, "ana", 2).await;
+    drop(store);
+    let store = open();
+    assert!(store.purge_due().is_err(), "nor after a start");
+    let codes: Vec<_> = store.ledger().state().alerts.iter().map(|alert| alert.code).collect();
+    assert_eq!(codes, ["clock_jumped"]);
+    assert_eq!(words(&store, 1).await.unwrap(), "unmistakable words of ana");
+    drop(store);
+    clock.0.fetch_sub(3_650 * DAY_MS, Ordering::Relaxed);
+    let store = open();
+    assert_eq!(store.purge_due().unwrap(), 0, "it was set right");
 }

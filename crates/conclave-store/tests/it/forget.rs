@@ -23,7 +23,7 @@ fn private(dir: &Path) -> (StoreOptions, Arc<HandClock>) {
     let clock = Arc::new(HandClock(AtomicU64::new(NOON)));
     let mut made = options(dir);
     made.entropy = Arc::new(CountingEntropy::from(seed));
-    made.clock = clock.clone();
+    (made.clock, made.steady) = (clock.clone(), passing(&clock));
     (made, clock)
 }
 

@@ -3,7 +3,9 @@
 use conclave_core::AuditId;
 use conclave_engine::{Appended, Clock, Entropy};
 use conclave_ledger::{Body, Draft, EntryId, Kind, Leaf, Report, Value, tenant_number};
-use conclave_store::{Disk, FileDisk, Inspection, SegmentSink, Store, StoreOptions, inspect};
+use conclave_store::{
+    Disk, FileDisk, Inspection, SegmentSink, Steady, Store, StoreOptions, inspect,
+};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -131,10 +133,18 @@ impl SegmentSink for FaultySink {
     }
 }
 
+/// As much time has passed as a clock says, however it is moved.
+pub fn passing(clock: &Arc<HandClock>) -> Steady {
+    let clock = Arc::clone(clock);
+    Arc::new(move || Duration::from_millis(clock.now_ms()))
+}
+
 pub fn options(dir: &Path) -> StoreOptions {
     let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000_000)));
     let seed = dir.as_os_str().len() as u64 * 1_000;
+    let steady = passing(&clock);
     let mut options = StoreOptions::new(dir, clock, Arc::new(CountingEntropy::from(seed)));
+    options.steady = steady;
     options.segment_bytes = 256 << 10;
     options
 }

@@ -52,18 +52,21 @@ fn nobody(id: &str, as_json: bool) -> Answer {
 
 async fn export(args: &SubjectExportArgs) -> anyhow::Result<Answer> {
     let Asked { store, tenant, user } = asked(&args.subject, "GET")?;
-    let Some(subject) = store.subjects().find(&tenant, &user).await? else {
+    let subjects = store.subjects().find_all(&tenant, &user).await?;
+    if subjects.is_empty() {
         return Ok(nobody(&args.subject.id, false));
-    };
+    }
     let mut out = Out::open(args.output.as_deref())?;
     let archive = store.archive();
-    let mut before = None;
-    loop {
-        let page = export_page(&*archive, &tenant, subject, before).await?;
-        page.decisions.iter().try_for_each(|decision| out.line(&decision.to_string()))?;
-        before = page.before;
-        if before.is_none() {
-            break;
+    for subject in subjects {
+        let mut before = None;
+        loop {
+            let page = export_page(&*archive, &tenant, subject, before).await?;
+            page.decisions.iter().try_for_each(|decision| out.line(&decision.to_string()))?;
+            before = page.before;
+            if before.is_none() {
+                break;
+            }
         }
     }
     out.finish()?;

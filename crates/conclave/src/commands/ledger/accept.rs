@@ -27,7 +27,7 @@ pub(super) fn run(args: &OpenArgs, as_json: bool) -> anyhow::Result<Answer> {
         return Ok(Answer::No);
     };
     store.publish()?;
-    let (old, new) = (hex::encode(accepted.old_root), hex::encode(accepted.new_root));
+    let (old, new) = (accepted.old_root.map(hex::encode), hex::encode(accepted.new_root));
     if as_json {
         output::json(&json!({
             "accepted": true,
@@ -37,6 +37,7 @@ pub(super) fn run(args: &OpenArgs, as_json: bool) -> anyhow::Result<Answer> {
             "new_root": new,
         }));
     } else {
+        let old = old.as_deref().unwrap_or("known only to a replica that is lost");
         output::line(&format!("accepted: the log had {} entries, root {old}", accepted.old_size));
         output::line(&format!("it goes on from      {} entries, root {new}", accepted.new_size));
         output::note(
