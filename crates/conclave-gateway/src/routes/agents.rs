@@ -1,10 +1,11 @@
 //! `/v1/agents...`: which recipes there are, running one, and fetching what people have decided about.
 
-use super::entrance::{Entered, enter};
+use super::entrance::enter_to_talk;
 use super::respond;
 use crate::auth::{Need, admit};
 use crate::error::ApiError;
 use crate::metrics::Counted;
+use crate::pacing;
 use crate::state::Gateway;
 use crate::tracked_body::TrackedBody;
 use crate::unabandoned::Unabandoned;
@@ -13,7 +14,7 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use conclave_core::AuditId;
+use conclave_core::{AuditId, UserId};
 use conclave_engine::trace::followed;
 use conclave_engine::{Ending, ExecuteError, Executed, FetchedRun, KeyRecord, Run};
 use conclave_recipes::RunRequest;
@@ -59,8 +60,12 @@ pub(super) async fn execute(
 }
 
 async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Response, ApiError> {
-    let Entered { key, document, .. } = enter(gateway, request, Need::Converse).await?;
-    let asked = asked(document, &key, recipe)?;
+    let mut entered = enter_to_talk(gateway, request).await?;
+    let read = asked(entered.document.take(), &entered.key, recipe);
+    let asked = entered.understood(gateway, read)?;
+    let user = asked.request.context.user_id.as_deref().and_then(|name| UserId::new(name).ok());
+    let bytes = asked.request.input.to_string().len();
+    let taken = pacing::count_run(gateway, &entered.key, user.as_ref(), bytes)?;
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
     let engine = gateway.engine();
     let work = async move {
@@ -70,6 +75,7 @@ async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Resp
     };
     let work = followed(work, |done| done.is_err().then_some("refused"));
     let done = Unabandoned::new(work).await.map_err(api_error)?;
+    pacing::settle(gateway, &taken, done.usage);
     gateway.metrics().decision(&Counted {
         recorded: true,
         outcome: done.outcome,

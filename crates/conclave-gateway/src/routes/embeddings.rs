@@ -1,11 +1,11 @@
 //! `POST /v1/embeddings`: passed to the provider and back. What the texts say is not judged, and it says so;
 //! that they may be sent, and who pays, is looked at as everywhere, and recorded.
 
-use super::entrance::{enter, turn};
+use super::entrance::{enter_to_talk, turn};
 use super::respond;
 use super::turns::{count, error_of, json_response, undecided};
-use crate::auth::Need;
 use crate::error::{ApiError, Envelope};
+use crate::pacing;
 use crate::state::Gateway;
 use crate::unabandoned::Unabandoned;
 use crate::wire::fields;
@@ -27,12 +27,15 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter(gateway, request, Need::Converse).await?;
-    let body = fields::object(entered.document.take())?;
-    let inquiry = inquiry(body)?;
-    let name = inquiry.model.clone();
-    let turn = turn(gateway, &entered.headers, &entered.key, inquiry)?;
+    let mut entered = enter_to_talk(gateway, request).await?;
+    let read = fields::object(entered.document.take())
+        .and_then(inquiry)
+        .and_then(|inquiry| turn(gateway, &entered.headers, &entered.key, inquiry));
+    let turn = entered.understood(gateway, read)?;
+    let taken = pacing::count_turn(gateway, &entered.key, &turn)?;
+    let name = turn.model.clone();
     let vectors = embedded(gateway, turn).await?;
+    pacing::settle(gateway, &taken, vectors.reply.decision.usage);
     Ok(worded(gateway, &name, vectors))
 }
 

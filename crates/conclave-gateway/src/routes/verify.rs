@@ -1,11 +1,11 @@
 //! `POST /v1/verify`: judges a reply made elsewhere.
 
-use super::entrance::enter;
+use super::entrance::enter_to_talk;
 use super::respond;
 use super::turns::{detached, json_response};
-use crate::auth::Need;
 use crate::error::ApiError;
 use crate::identity;
+use crate::pacing;
 use crate::state::Gateway;
 use crate::wire::fields;
 use crate::wire::own_fields::{fraction, own_fields};
@@ -23,9 +23,11 @@ pub(super) async fn verify(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let entered = enter(gateway, request, Need::Converse).await?;
-    let line = fields::object(entered.document)?;
-    let (turn, reply) = question(gateway, &entered.headers, &entered.key, &line)?;
+    let mut entered = enter_to_talk(gateway, request).await?;
+    let read = fields::object(entered.document.take())
+        .and_then(|line| question(gateway, &entered.headers, &entered.key, &line));
+    let (turn, reply) = entered.understood(gateway, read)?;
+    pacing::count_turn(gateway, &entered.key, &turn)?;
     let engine = gateway.engine();
     let decided = detached(gateway, async move { engine.verify(turn, reply).await }).await?;
     let body = answer(&decided);
