@@ -106,7 +106,7 @@ impl Lockouts {
 
     fn place(&self, parts: &[&[u8]]) -> usize {
         let digest = Sha256::new().chain_update(self.salt);
-        let digest = parts.iter().fold(digest, |digest, part| digest.chain_update(part)).finalize();
+        let digest = parts.iter().fold(digest, Digest::chain_update).finalize();
         usize::from(u16::from_be_bytes([digest[0], digest[1]])) % SLOTS
     }
 }

@@ -195,7 +195,7 @@ mod tests {
             let request = secrets.request(&json!({"reply": hostile}));
             let sent = request["messages"][1]["content"].as_str().unwrap();
             let boundaries = sent.lines().filter(|line| *line == boundary).count();
-            assert_eq!((boundaries, sent.lines().count()), (2, 3), "{:.60}", hostile);
+            assert_eq!((boundaries, sent.lines().count()), (2, 3), "{hostile:.60}");
         }
     }
 }
