@@ -22,6 +22,14 @@ const parameters = { type: "object", properties: { city: { type: "string" } } };
 const tools = [{ type: "function", function: { name: "get_weather", parameters } }];
 const called = await say("weather", { tools });
 assert.equal(called.choices[0].message.tool_calls[0].function.name, "get_weather");
+let [named, given] = ["", ""];
+for await (const chunk of await say("weather", { tools, stream: true })) {
+  const call = chunk.choices[0]?.delta?.tool_calls?.[0]?.function;
+  named += call?.name ?? "";
+  given += call?.arguments ?? "";
+}
+assert.equal(named, "get_weather");
+assert.equal(given, called.choices[0].message.tool_calls[0].function.arguments);
 
 const first = await client.responses.create({ model: "mock", input: "hello" });
 assert.equal(first.output_text, hello);

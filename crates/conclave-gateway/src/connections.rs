@@ -2,12 +2,16 @@
 //!
 //! **Invariant:** there are never more connections than places, and none is closed while it is being
 //! answered: somebody who opens thousands and says nothing only pushes out their own.
+//!
+//! **Invariant:** no address has more than its share of them, however busy it keeps them.
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,11 +26,47 @@ pub(crate) struct Places {
 
 struct Shared {
     most: usize,
+    most_each: usize,
     turn: AtomicU64,
-    taken: Mutex<HashMap<u64, Arc<Holder>>>,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    holders: HashMap<u64, Arc<Holder>>,
+    /// How many each address has.
+    each: HashMap<IpAddr, usize>,
+}
+
+impl Taken {
+    /// Whoever has been idle longest, everywhere or at one address, leaves.
+    fn make_room(&mut self, at: Option<IpAddr>) -> Option<()> {
+        let asked = self.holders.iter().filter(|(_, holder)| at.is_none_or(|at| at == holder.at));
+        let idle = asked.filter_map(|(id, holder)| {
+            let since = holder.idle_since.load(Ordering::Acquire);
+            (since > 0).then_some((since, *id))
+        });
+        let (_, longest) = idle.min()?;
+        let left = self.remove(longest)?;
+        left.is_replaced.store(true, Ordering::Release);
+        left.leave.notify_one();
+        Some(())
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Arc<Holder>> {
+        let left = self.holders.remove(&id)?;
+        if let Entry::Occupied(mut count) = self.each.entry(left.at) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        Some(left)
+    }
 }
 
 struct Holder {
+    at: IpAddr,
     /// 0 while it is being answered, else when it last fell idle: the number of a turn, which only grows.
     idle_since: AtomicU64,
     /// Somebody else has the place already.
@@ -42,31 +82,28 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    pub(crate) fn new(most: usize) -> Self {
-        let shared = Shared { most, turn: AtomicU64::new(1), taken: Mutex::default() };
+    pub(crate) fn new(most: usize, most_each: usize) -> Self {
+        let shared = Shared { most, most_each, turn: AtomicU64::new(1), taken: Mutex::default() };
         Self { shared: Arc::new(shared) }
     }
 
     /// A place, if there is one or somebody idle makes room.
-    pub(crate) fn take(&self) -> Option<Place> {
-        let id = self.next_turn();
+    pub(crate) fn take(&self, from: IpAddr) -> Option<Place> {
+        let (id, at) = (self.next_turn(), whose(from));
         let mut taken = self.lock();
-        if taken.len() >= self.shared.most {
-            let idle = taken.iter().filter_map(|(id, holder)| {
-                let since = holder.idle_since.load(Ordering::Acquire);
-                (since > 0).then_some((since, *id))
-            });
-            let (_, longest) = idle.min()?;
-            let left = taken.remove(&longest)?;
-            left.is_replaced.store(true, Ordering::Release);
-            left.leave.notify_one();
+        if taken.each.get(&at).is_some_and(|count| *count >= self.shared.most_each) {
+            taken.make_room(Some(at))?;
+        } else if taken.holders.len() >= self.shared.most {
+            taken.make_room(None)?;
         }
         let holder = Arc::new(Holder {
+            at,
             idle_since: AtomicU64::new(id),
             is_replaced: AtomicBool::new(false),
             leave: Notify::new(),
         });
-        taken.insert(id, Arc::clone(&holder));
+        *taken.each.entry(at).or_default() += 1;
+        taken.holders.insert(id, Arc::clone(&holder));
         drop(taken);
         Some(Place { id, holder, places: self.clone() })
     }
@@ -75,8 +112,16 @@ impl Places {
         self.shared.turn.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Holder>>> {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
         self.shared.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whose address it is: a house with IPv6 has all that begin with the same 64 bits.
+fn whose(from: IpAddr) -> IpAddr {
+    match from.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
     }
 }
 
@@ -101,7 +146,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.lock().remove(&self.id);
+        self.places.lock().remove(self.id);
     }
 }
 
@@ -156,32 +201,48 @@ impl HttpBody for Sending {
 mod tests {
     use super::*;
     use futures_util::FutureExt;
+    use std::net::Ipv4Addr;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[test]
     fn whoever_is_idle_longest_makes_room_and_nobody_who_is_answered() {
-        let places = Places::new(3);
-        let (first, second, third) =
-            (places.take().unwrap(), places.take().unwrap(), places.take().unwrap());
+        let places = Places::new(3, 3);
+        let take = || places.take(HERE);
+        let (first, second, third) = (take().unwrap(), take().unwrap(), take().unwrap());
         let busy = first.work();
-        let fourth = places.take().unwrap();
+        let fourth = take().unwrap();
         assert!(second.wanted().now_or_never().is_some(), "the oldest that says nothing");
         assert!(first.wanted().now_or_never().is_none() && third.wanted().now_or_never().is_none());
         let (also, too) = (third.work(), fourth.work());
-        assert!(places.take().is_none(), "all are being answered");
+        assert!(take().is_none(), "all are being answered");
         drop(busy);
-        assert!(places.take().is_some());
+        assert!(take().is_some());
         assert!(first.wanted().now_or_never().is_some());
         drop((also, too, second));
-        assert!(places.lock().len() <= 3);
+        assert!(places.lock().holders.len() <= 3);
     }
 
     #[test]
     fn a_place_is_given_back() {
-        let places = Places::new(1);
+        let places = Places::new(1, 1);
         for _ in 0..10 {
-            let place = places.take().unwrap();
+            let place = places.take(HERE).unwrap();
             let _busy = place.work();
-            assert!(places.take().is_none());
+            assert!(places.take(HERE).is_none());
         }
+        assert!(places.lock().each.is_empty(), "addresses are forgotten with their last place");
+    }
+
+    #[test]
+    fn one_address_cannot_take_every_place_however_busy_it_is() {
+        let places = Places::new(4, 2);
+        let near: IpAddr = "2001:db8::1".parse().unwrap();
+        let next_door: IpAddr = "2001:db8::2".parse().unwrap();
+        let (first, second) = (places.take(near).unwrap(), places.take(next_door).unwrap());
+        let _busy = (first.work(), second.work());
+        assert!(places.take(near).is_none());
+        let other = places.take(HERE).unwrap();
+        assert!(places.take(HERE).is_some() && other.wanted().now_or_never().is_none());
     }
 }

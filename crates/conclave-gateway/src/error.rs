@@ -26,6 +26,17 @@ pub enum Envelope {
     Anthropic,
 }
 
+impl Envelope {
+    /// The shape of errors at a path, whether or not anything is there.
+    #[must_use]
+    pub fn at(path: &str) -> Self {
+        match path.strip_prefix("/v1/messages") {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => Self::Anthropic,
+            _ => Self::OpenAi,
+        }
+    }
+}
+
 /// Marks a response as a refusal that no decision stands for, so that it is recorded as one.
 #[derive(Clone, Copy, Debug)]
 pub struct RefusedAs(pub &'static str);
@@ -315,5 +326,20 @@ fn anthropic_type(status: StatusCode) -> &'static str {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         self.into_response_as(Envelope::OpenAi)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_shape_an_error_has_is_known_by_its_path() {
+        for path in ["/v1/messages", "/v1/messages/count_tokens", "/v1/messages/batches/x"] {
+            assert_eq!(Envelope::at(path), Envelope::Anthropic, "{path}");
+        }
+        for path in ["/v1/messagesx", "/v1/chat/completions", "/", "/v1"] {
+            assert_eq!(Envelope::at(path), Envelope::OpenAi, "{path}");
+        }
     }
 }

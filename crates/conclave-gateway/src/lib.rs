@@ -13,7 +13,9 @@ mod identity;
 mod intake;
 mod limits;
 mod metrics;
+mod paced_body;
 mod pacing;
+mod patient_stream;
 mod rates;
 mod refusals;
 mod routes;
@@ -24,6 +26,7 @@ mod tokens;
 mod traced;
 mod tracked_body;
 mod unabandoned;
+mod waiting_body;
 mod windowed_body;
 mod wire;
 

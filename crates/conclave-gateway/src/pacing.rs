@@ -6,6 +6,7 @@
 use crate::error::ApiError;
 use crate::rates::{Asker, Standing, Taken};
 use crate::state::Gateway;
+use conclave_core::{Usage, UserId};
 use conclave_engine::{DeliverError, KeyRecord, Reply, Turn};
 use http::HeaderMap;
 use std::cell::Cell;
@@ -47,17 +48,47 @@ pub(crate) fn count_turn(
     key: &KeyRecord,
     turn: &Turn,
 ) -> Result<Taken, ApiError> {
-    take(gateway, key, Some(turn))
+    take(gateway, key, Some(Load { user: turn.user.as_ref(), turns: 1, tokens: tokens_of(turn) }))
 }
 
-fn take(gateway: &Gateway, key: &KeyRecord, turn: Option<&Turn>) -> Result<Taken, ApiError> {
+/// Counts several turns of nobody in particular at once.
+pub(crate) fn count_turns(
+    gateway: &Gateway,
+    key: &KeyRecord,
+    turns: &[Turn],
+) -> Result<Taken, ApiError> {
+    let tokens = turns.iter().map(tokens_of).fold(0, u64::saturating_add);
+    let turns = u32::try_from(turns.len()).unwrap_or(u32::MAX);
+    take(gateway, key, Some(Load { user: None, turns, tokens }))
+}
+
+/// Counts a run of a recipe over an input of so many bytes.
+pub(crate) fn count_run(
+    gateway: &Gateway,
+    key: &KeyRecord,
+    user: Option<&UserId>,
+    bytes: usize,
+) -> Result<Taken, ApiError> {
+    take(gateway, key, Some(Load { user, turns: 1, tokens: Usage::tokens_of(bytes) }))
+}
+
+/// What turns bring.
+struct Load<'a> {
+    user: Option<&'a UserId>,
+    turns: u32,
+    tokens: u64,
+}
+
+fn take(gateway: &Gateway, key: &KeyRecord, load: Option<Load<'_>>) -> Result<Taken, ApiError> {
     let rates = gateway.rates(&key.tenant);
     if rates.is_unlimited() {
         return Ok(Taken::default());
     }
-    let user = turn.map(|turn| turn.user.as_ref());
-    let asker = Asker { tenant: &key.tenant, key: &key.id, user };
-    match gateway.limiter().take(asker, &rates, turn.map(tokens_of), Instant::now()) {
+    let user = load.as_ref().map(|load| load.user);
+    let requests = load.as_ref().map_or(1, |load| load.turns);
+    let asker = Asker { tenant: &key.tenant, key: &key.id, user, requests };
+    let tokens = load.map(|load| load.tokens);
+    match gateway.limiter().take(asker, &rates, tokens, Instant::now()) {
         Ok(taken) => {
             note(taken.standing);
             Ok(taken)
@@ -72,12 +103,11 @@ fn take(gateway: &Gateway, key: &KeyRecord, turn: Option<&Turn>) -> Result<Taken
 /// About how many tokens a model will read.
 fn tokens_of(turn: &Turn) -> u64 {
     let texts = turn.conversation.iter().map(|message| message.content.as_text().len());
-    u64::try_from(texts.sum::<usize>().div_ceil(4)).unwrap_or(u64::MAX)
+    Usage::tokens_of(texts.sum())
 }
 
 /// Puts what a turn really used in the place of what was expected.
-pub(crate) fn settle(gateway: &Gateway, taken: &Taken, reply: &Reply) {
-    let usage = reply.decision.usage;
+pub(crate) fn settle(gateway: &Gateway, taken: &Taken, usage: Usage) {
     let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
     gateway.limiter().settle(taken, tokens, Instant::now());
 }

@@ -57,6 +57,8 @@ pub(crate) struct Asker<'a> {
     pub key: &'a KeyId,
     /// The person; `None` where nobody is asked for, `Some(None)` for somebody without an id.
     pub user: Option<Option<&'a UserId>>,
+    /// How many requests it stands for: as many as it holds texts to be decided on.
+    pub requests: u32,
 }
 
 /// How one limit stands.
@@ -191,10 +193,11 @@ impl RateLimiter {
         let mut taken = Taken::default();
         for bucket in self.buckets(asker, rates, tokens.is_some()) {
             let amount = match bucket.counted {
-                Counted::Requests => 1,
-                // What alone is more than a minute's worth passes when the bucket is full.
-                Counted::Tokens => tokens.unwrap_or(0).clamp(1, bucket.limit.into()),
+                Counted::Requests => u64::from(asker.requests),
+                Counted::Tokens => tokens.unwrap_or(0),
             };
+            // What alone is more than a minute's worth passes when the bucket is full.
+            let amount = amount.clamp(1, bucket.limit.into());
             match self.take_one(bucket, amount, now_ns) {
                 Ok(level) => {
                     taken.standing = taken.standing.with(bucket.counted, level);

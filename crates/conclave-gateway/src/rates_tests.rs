@@ -24,7 +24,7 @@ fn names(number: usize) -> Names {
 
 impl Names {
     fn asker(&self) -> Asker<'_> {
-        Asker { tenant: &self.tenant, key: &self.key, user: Some(Some(&self.user)) }
+        Asker { tenant: &self.tenant, key: &self.key, user: Some(Some(&self.user)), requests: 1 }
     }
 }
 
@@ -47,6 +47,20 @@ fn a_minute_lets_its_limit_through_and_then_one_at_a_time() {
     let next = now + Duration::from_secs(120);
     let taken = limiter.take(names.asker(), &rates, None, next).unwrap();
     assert_eq!(taken.standing.requests.unwrap().remaining, 59, "it never holds more than a minute");
+}
+
+#[test]
+fn a_request_with_many_texts_counts_as_many() {
+    let (limiter, names) = (RateLimiter::default(), names(0));
+    let rates = Rates { per_key: rate(Some(60), None), ..Rates::default() };
+    let asker = |requests| Asker { requests, ..names.asker() };
+    let now = limiter.began;
+    let taken = limiter.take(asker(32), &rates, None, now).unwrap();
+    assert_eq!(taken.standing.requests.unwrap().remaining, 28);
+    assert!(limiter.take(asker(32), &rates, None, now).is_err());
+    assert!(limiter.take(asker(28), &rates, None, now).is_ok());
+    let next = now + Duration::from_secs(120);
+    assert!(limiter.take(asker(600), &rates, None, next).is_ok(), "more than a minute's worth");
 }
 
 #[test]

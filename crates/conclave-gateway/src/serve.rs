@@ -3,7 +3,10 @@
 use crate::connections::{Place, Places};
 use crate::doors::Doors;
 use crate::limits::GatewayLimits;
+use crate::paced_body::{Pace, PacedBody};
+use crate::patient_stream::PatientStream;
 use axum::Router;
+use axum::extract::ConnectInfo;
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
@@ -11,6 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -44,14 +48,15 @@ pub async fn serve(
         .header_read_timeout(limits.header_timeout)
         .max_buf_size(HEAD_BYTES_MAX);
     let graceful = GracefulShutdown::new();
-    let places = Places::new(limits.connections_max);
+    let places = Places::new(limits.connections_max, limits.connections_each_max());
+    let pace = Pace::of(&limits);
     tokio::pin!(stop);
     loop {
-        let stream = tokio::select! {
+        let (stream, from) = tokio::select! {
             biased;
             () = &mut stop => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
+                Ok(accepted) => accepted,
                 Err(error) => {
                     doors.house().accept_failed();
                     tracing::warn!(%error, "could not accept a connection");
@@ -62,7 +67,7 @@ pub async fn serve(
         };
         // Beyond the limit whoever is idle longest makes room. If nobody is, the new one is closed at once:
         // waiting in line would hide the overload.
-        let Some(place) = places.take() else {
+        let Some(place) = places.take(from.ip()) else {
             doors.house().connection_refused();
             continue;
         };
@@ -70,8 +75,9 @@ pub async fn serve(
             continue;
         };
         let place = Arc::new(place);
-        let service =
-            TowerToHyperService::new(Occupied { router: router.clone(), place: place.clone() });
+        let occupied = Occupied { router: router.clone(), place: place.clone(), pace, from };
+        let service = TowerToHyperService::new(occupied);
+        let stream = PatientStream::new(stream, limits.write_timeout);
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let watched = graceful.watch(connection);
         let counted = doors.clone();
@@ -95,11 +101,13 @@ pub async fn serve(
     deadline
 }
 
-/// The router, for one connection: says when it is being answered.
+/// The router, for one connection: says when it is being answered, and sees to it that it ends.
 #[derive(Clone)]
 struct Occupied {
     router: Router,
     place: Arc<Place>,
+    pace: Pace,
+    from: SocketAddr,
 }
 
 impl Service<http::Request<Incoming>> for Occupied {
@@ -113,6 +121,9 @@ impl Service<http::Request<Incoming>> for Occupied {
 
     fn call(&mut self, request: http::Request<Incoming>) -> Self::Future {
         let busy = self.place.work();
+        let pace = self.pace;
+        let mut request = request.map(|body| PacedBody::new(body, pace));
+        request.extensions_mut().insert(ConnectInfo(self.from));
         let answered = self.router.call(request);
         Box::pin(async move { answered.await.map(|response| busy.until_sent(response)) })
     }

@@ -2,6 +2,7 @@
 
 use crate::doors::Doors;
 use crate::idempotency::RepeatDesk;
+use crate::intake::Room;
 use crate::limits::GatewayLimits;
 use crate::metrics::{Metrics, Places};
 use crate::rates::RateLimiter;
@@ -26,9 +27,7 @@ pub struct Manners {
     pub keyless_requests_per_minute: u32,
 }
 
-/// Turns beyond a limit whose words are looked at together, for somebody in crisis, and how many more
-/// may wait for it.
-const LOOKS: usize = 2;
+/// How many may wait for their words to be looked at, for somebody in crisis, beyond a limit.
 const LOOKS_WAITING: usize = 256;
 
 /// What every route shares.
@@ -42,6 +41,7 @@ struct Shared {
     keys: Arc<dyn KeyRing>,
     proofs: Arc<dyn Proofs>,
     limits: GatewayLimits,
+    room: Room,
     metrics: Metrics,
     refusals: RefusalLog,
     turns: Arc<Semaphore>,
@@ -51,6 +51,11 @@ struct Shared {
     looks: Semaphore,
     looks_waiting: Semaphore,
     repeats: RepeatDesk,
+}
+
+/// Turns beyond a limit whose words are looked at together: half of the machine stays with those within.
+fn looks() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 impl Gateway {
@@ -64,18 +69,20 @@ impl Gateway {
         limits: GatewayLimits,
     ) -> Self {
         let turns = Arc::new(Semaphore::new(limits.turns_max));
+        let room = Room::new(&limits);
         let shared = Shared {
             engine: RwLock::new((engine, manners)),
             keys,
             proofs,
             limits,
+            room,
             metrics: Metrics::default(),
             refusals: RefusalLog::default(),
             turns,
             spans: OnceLock::new(),
             doors: Doors::default(),
             limiter: RateLimiter::default(),
-            looks: Semaphore::new(LOOKS),
+            looks: Semaphore::new(looks()),
             looks_waiting: Semaphore::new(LOOKS_WAITING),
             repeats: RepeatDesk::default(),
         };
@@ -189,6 +196,11 @@ impl Gateway {
 
     pub(crate) fn limits(&self) -> &GatewayLimits {
         &self.shared.limits
+    }
+
+    /// What all large bodies may hold together.
+    pub(crate) fn room(&self) -> &Room {
+        &self.shared.room
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

@@ -19,9 +19,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How long a client hears nothing at most.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// What it hears then: a comment, which every reader of events passes over.
-const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
+pub(crate) const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// How many bytes were handed to a connection, known also to whoever finishes the turn.
 pub(crate) type Sent = Arc<AtomicU64>;
@@ -30,11 +30,23 @@ pub(crate) type Sent = Arc<AtomicU64>;
 pub(crate) type Ending =
     fn(&mut dyn Dialect, &Result<Reply, DeliverError>) -> Result<Vec<Bytes>, ApiError>;
 
+/// What a stream that began with nothing but comments opens with, once there is something to say.
+pub(crate) type Opening = Box<dyn FnOnce(&mut dyn Dialect, &Progress) -> Vec<Bytes> + Send>;
+
+/// When the next comment is due.
+pub(crate) fn quiet() -> Interval {
+    let mut quiet = interval(KEEP_ALIVE);
+    quiet.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    quiet.reset();
+    quiet
+}
+
 /// Frames to be sent, those to come, and the promise to note how many of them were.
 pub(crate) struct WindowedBody {
     frames: VecDeque<Bytes>,
     progress: UnboundedReceiver<Progress>,
     dialect: Box<dyn Dialect>,
+    opening: Option<Opening>,
     ending: Ending,
     sent: Sent,
     quiet: Interval,
@@ -50,22 +62,32 @@ impl WindowedBody {
         ending: Ending,
         sent: Sent,
     ) -> Self {
-        let mut quiet = interval(KEEP_ALIVE);
-        quiet.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        quiet.reset();
         Self {
             frames: frames.into(),
             progress,
             dialect,
+            opening: None,
             ending,
             sent,
-            quiet,
+            quiet: quiet(),
             delivery: None,
             is_ended: false,
         }
     }
 
+    /// The same for a client that has waited long enough: it hears a comment at once, and the opening when
+    /// there is something to say.
+    #[must_use]
+    pub(crate) fn opening_later(mut self, opening: Opening) -> Self {
+        self.opening = Some(opening);
+        self.frames.push_front(COMMENT);
+        self
+    }
+
     fn take(&mut self, progress: Option<Progress>) {
+        if let (Some(opening), Some(progress)) = (self.opening.take(), &progress) {
+            self.frames.extend(opening(&mut *self.dialect, progress));
+        }
         match progress {
             Some(Progress::Released(released)) => {
                 self.frames.extend(self.dialect.piece(&released.text));
@@ -170,5 +192,22 @@ mod tests {
         assert!(next().await.unwrap().starts_with(b"data: {\"error\""));
         assert!(next().await.is_none());
         assert!(sent.load(Ordering::Relaxed) > 23);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_begins_late_opens_with_its_first_words() {
+        let (sender, progress) = unbounded_channel();
+        let ending: Ending = |_, _| Ok(Vec::new());
+        let opening: Opening = Box::new(|_, _| vec![Bytes::from_static(b"data: head\n\n")]);
+        let chat = Box::<Chat>::default();
+        let mut body = WindowedBody::new(Vec::new(), progress, chat, ending, Sent::default())
+            .opening_later(opening);
+        let mut next = async || body.frame().await.map(|frame| frame.unwrap().into_data().unwrap());
+        assert_eq!(next().await.unwrap(), COMMENT);
+        assert_eq!(next().await.unwrap(), COMMENT);
+        let failed = DeliverError::UnknownModel("x".into());
+        sender.send(Progress::Decided(Box::new(Err(failed)))).unwrap();
+        assert_eq!(next().await.unwrap(), "data: head\n\n");
+        assert!(next().await.is_none());
     }
 }

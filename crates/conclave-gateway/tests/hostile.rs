@@ -7,13 +7,17 @@
 )]
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use conclave_gateway::{Doors, GatewayLimits, serve};
+use futures_util::future::join_all;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+
+/// More than the system keeps of what is sent to somebody who does not read.
+const MUCH: usize = 64 * 1024 * 1024;
 
 /// A server that stops when this is dropped.
 struct Open {
@@ -24,7 +28,10 @@ struct Open {
 async fn open(limits: GatewayLimits) -> Open {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
-    let router = Router::new().route("/", get(async || "fine"));
+    let router = Router::new()
+        .route("/", get(async || "fine"))
+        .route("/form", post(async |form: String| form))
+        .route("/much", get(async || vec![b' '; MUCH]));
     let (stop, stopped) = oneshot::channel::<()>();
     tokio::spawn(async move {
         let stop = async {
@@ -95,6 +102,43 @@ async fn i06_a_connection_that_falls_silent_after_an_answer_is_closed() {
     let open = open(limits).await;
     let answer = send(open.addr, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
     assert!(answer.ends_with("fine"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i06_bodies_that_do_not_come_are_cut_off_wherever_they_go() {
+    let limits = GatewayLimits {
+        body_grace: Duration::from_millis(300),
+        connections_max: 8,
+        connections_per_address_max: 8,
+        ..GatewayLimits::default()
+    };
+    let open = open(limits).await;
+    let head = b"POST /form HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\na=";
+    let all = join_all((0..8).map(|_| send(open.addr, head))).await;
+    for answer in all {
+        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    // Every place is free again.
+    assert!(honest(open.addr).await.ends_with("fine"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i06_a_client_that_does_not_read_is_cut_off() {
+    let limits = GatewayLimits {
+        write_timeout: Duration::from_millis(300),
+        connections_max: 1,
+        connections_per_address_max: 1,
+        ..GatewayLimits::default()
+    };
+    let open = open(limits).await;
+    let mut greedy = TcpStream::connect(open.addr).await.unwrap();
+    greedy.write_all(b"GET /much HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    greedy.readable().await.unwrap();
+    // The only place is busy until it is given up; whoever comes meanwhile is closed at once.
+    while !honest(open.addr).await.ends_with("fine") {}
+    let mut got = Vec::new();
+    let _ = greedy.read_to_end(&mut got).await;
+    assert!(got.len() < MUCH, "it was cut off");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,9 @@
 //!
 //! **Invariant:** no field is sent that a lenient reader could take for one that was judged: a
 //! second `Messages` beside `messages` is removed.
+//!
+//! **Invariant:** no field is sent by which words reach a model beside the messages that were judged, or
+//! in their place.
 
 use conclave_core::Role;
 use conclave_engine::ModelRequest;
@@ -15,7 +18,7 @@ use serde_json::{Map, Value, json};
 const OWN: [&str; 5] = ["messages", "stream", "stream_options", "n", "conclave"];
 
 /// Fields by which other gateways let a client choose where a request goes and with which key.
-const ROUTING: [&str; 38] = [
+const ROUTING: [&str; 45] = [
     "access_token",
     "api_base",
     "api_key",
@@ -23,10 +26,15 @@ const ROUTING: [&str; 38] = [
     "api_version",
     "authorization",
     "base_url",
+    "bootstrap_host",
+    "bootstrap_port",
+    "bootstrap_room",
     "caching",
     "client",
     "context_window_fallback_dict",
     "custom_llm_provider",
+    "data_sources",
+    "datasources",
     "default_headers",
     "deployment_id",
     "endpoint",
@@ -37,6 +45,8 @@ const ROUTING: [&str; 38] = [
     "fallbacks",
     "headers",
     "http_client",
+    "kv_transfer_params",
+    "lora_path",
     "max_retries",
     "mock_response",
     "model_list",
@@ -58,6 +68,51 @@ const ROUTING: [&str; 38] = [
 
 /// The same, by how they begin.
 const ROUTING_PREFIXES: [&str; 6] = ["aws_", "azure_", "vertex_", "litellm_", "watsonx_", "x_api"];
+
+/// Fields by which some servers are told what a model reads, beside the messages or in their place, less
+/// the dashes: a template, passages, numbers of a vocabulary, what is cut away.
+const UNREAD: [&str; 33] = [
+    "addgenerationprompt",
+    "addspecialtokens",
+    "assistantprefix",
+    "cachedcontent",
+    "chattemplate",
+    "context",
+    "continuefinalmessage",
+    "documents",
+    "history",
+    "imagedata",
+    "input",
+    "inputembeds",
+    "inputids",
+    "inputprefix",
+    "inputsuffix",
+    "instructions",
+    "logitsprocessors",
+    "mmprocessorkwargs",
+    "plugins",
+    "prefix",
+    "prompt",
+    "promptembeds",
+    "prompttemplate",
+    "prompttokenids",
+    "raw",
+    "responseprefix",
+    "suffix",
+    "system",
+    "systemprompt",
+    "template",
+    "transforms",
+    "truncateprompttokens",
+    "vllmxargs",
+];
+
+/// Settings of a template: those that are no words pass, such as whether a model thinks first.
+const TEMPLATE_SETTINGS: &str = "chattemplatekwargs";
+
+/// Names within a message whose words nobody judged: what a model thought is not brought up again.
+const UNREAD_IN_MESSAGES: [&str; 6] =
+    ["reasoning", "reasoningcontent", "reasoningdetails", "thinking", "thinkingblocks", "prefix"];
 
 /// Names within a message that are judged or that steer the reading of it.
 const MESSAGE_NAMES: [&str; 10] = [
@@ -103,7 +158,10 @@ impl UpstreamBody<'_> {
     fn passes(&self, field: &str, has_temperature: bool) -> bool {
         let is_replaced = (self.model.is_some() && is_same(field, "model"))
             || (has_temperature && is_same(field, "temperature"));
-        !is_replaced && !is_withheld(field) && !is_disguised(field, &["model", "metadata"])
+        !is_replaced
+            && !is_withheld(field)
+            && !is_one_of(field, &UNREAD)
+            && !is_disguised(field, &["model", "metadata"])
     }
 }
 
@@ -126,6 +184,9 @@ impl Serialize for UpstreamBody<'_> {
             match value {
                 Value::Object(entries) if field == "metadata" => {
                     serialize_metadata(&mut map, entries)?;
+                }
+                _ if is_one_of(field, &[TEMPLATE_SETTINGS]) => {
+                    serialize_settings(&mut map, value)?;
                 }
                 _ if self.passes(field, temperature.is_some()) => {
                     map.serialize_entry(field, value)?;
@@ -150,6 +211,19 @@ fn serialize_metadata<M: SerializeMap>(
     map.serialize_entry("metadata", &Entries(&others))
 }
 
+/// What sets a template without words, less what says where the conversation ends.
+fn serialize_settings<M: SerializeMap>(map: &mut M, value: &Value) -> Result<(), M::Error> {
+    let is_setting = |name: &str, value: &Value| {
+        (value.is_boolean() || value.is_number()) && !is_one_of(name, &UNREAD)
+    };
+    let entries = value.as_object().into_iter().flatten();
+    let settings: Vec<_> = entries.filter(|(name, value)| is_setting(name, value)).collect();
+    if settings.is_empty() {
+        return Ok(());
+    }
+    map.serialize_entry("chat_template_kwargs", &Entries(&settings))
+}
+
 struct Entries<'a>(&'a [(&'a String, &'a Value)]);
 
 impl Serialize for Entries<'_> {
@@ -165,6 +239,15 @@ fn is_same(field: &str, name: &str) -> bool {
         other => other.to_ascii_lowercase(),
     };
     field.len() == name.len() && field.bytes().map(plain).eq(name.bytes())
+}
+
+/// Equal to one of them but for case and dashes.
+fn is_one_of(field: &str, names: &[&str]) -> bool {
+    let plain = || {
+        let bytes = field.bytes().filter(|byte| !matches!(byte, b'-' | b'_'));
+        bytes.map(|byte| byte.to_ascii_lowercase())
+    };
+    names.iter().any(|name| plain().eq(name.bytes()))
 }
 
 /// A request for vectors: what the client sent, less what chooses a host or a key.
@@ -260,6 +343,7 @@ impl Serialize for Clean<'_> {
                 entries
                     .iter()
                     .filter(|(name, _)| !is_disguised(name, &MESSAGE_NAMES))
+                    .filter(|(name, _)| !is_one_of(name, &UNREAD_IN_MESSAGES))
                     .map(|(name, value)| (name, Clean(value))),
             ),
             other => other.serialize(serializer),

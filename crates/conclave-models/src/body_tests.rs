@@ -26,7 +26,7 @@ fn user(text: &str) -> Value {
 fn unknown_fields_pass_and_routing_fields_do_not() {
     let body = json!({
         "model": "visible", "messages": [user("hi")], "max_tokens": 5, "tools": [], "user": "u",
-        "top_k": 3, "chatTemplate": "kept", "stream": true, "stream_options": {}, "n": 4,
+        "top_k": 3, "chatSettings": "kept", "stream": true, "stream_options": {}, "n": 4,
         "api_base": "http://evil", "base_url": "http://evil", "API_KEY": "k", "Api-Base": "x",
         "extra_headers": {}, "extra_body": {}, "custom_llm_provider": "x", "organization": "o",
         "aws_secret_access_key": "s", "AWS_region_name": "r", "litellm_params": {},
@@ -38,7 +38,35 @@ fn unknown_fields_pass_and_routing_fields_do_not() {
         sent(&request_with(&body, &[])),
         json!({
             "model": "upstream", "messages": [user("hi")], "max_tokens": 5, "tools": [],
-            "user": "u", "top_k": 3, "chatTemplate": "kept",
+            "user": "u", "top_k": 3, "chatSettings": "kept",
+        })
+    );
+}
+
+#[test]
+fn nothing_reaches_a_model_beside_the_messages() {
+    let body = json!({
+        "messages": [
+            user("hi"),
+            {"role": "assistant", "content": "ho", "reasoning_content": "hidden", "prefix": true},
+        ],
+        "chat_template": "{{ hidden }}", "chatTemplate": "{{ hidden }}", "documents": ["hidden"],
+        "prompt_embeds": "aGk=", "continue_final_message": true, "add_generation_prompt": false,
+        "prompt": "hidden", "system": "hidden", "input_ids": [1, 2], "truncate_prompt_tokens": 3,
+        "data_sources": [{"type": "azure_search"}], "bootstrap_host": "evil",
+        "chat_template_kwargs": {
+            "enable_thinking": false, "thinking_budget": 5, "system": "hidden", "tools": ["hidden"],
+            "continue_final_message": true,
+        },
+        "guided_choice": ["yes", "no"], "response_format": {"type": "json_object"}, "seed": 1,
+    });
+    assert_eq!(
+        sent(&request_with(&body, &[])),
+        json!({
+            "model": "upstream",
+            "messages": [user("hi"), {"role": "assistant", "content": "ho"}],
+            "chat_template_kwargs": {"enable_thinking": false, "thinking_budget": 5},
+            "guided_choice": ["yes", "no"], "response_format": {"type": "json_object"}, "seed": 1,
         })
     );
 }

@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** every action a reply asks for becomes a [`ToolCall`] or makes the whole reply
 //! invalid: none is dropped unjudged.
+//!
+//! **Invariant:** names and ids are names and ids: nothing that could be read as a sentence.
 
 use crate::fault::Fault;
 use conclave_core::ToolCall;
@@ -12,7 +14,7 @@ use serde_json::value::RawValue;
 pub(crate) const CALLS_MAX: usize = 128;
 
 /// The longest name or id of a call.
-const NAME_BYTES_MAX: usize = 256;
+const NAME_BYTES_MAX: usize = 128;
 
 /// One call, whole.
 #[derive(Debug, Deserialize)]
@@ -73,9 +75,35 @@ pub(crate) fn named(
     let name = name
         .filter(|name| !name.is_empty())
         .ok_or_else(|| Fault::invalid("a tool call has no name"))?;
-    let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{index}"));
-    if name.len().max(id.len()) > NAME_BYTES_MAX {
-        return Err(Fault::invalid("a tool call has too long a name or id"));
+    if !is_plain(&name) {
+        return Err(Fault::invalid("a tool call has a name that is none"));
     }
+    // An id means nothing but which call is answered, so that ours does as well.
+    let id = id.filter(|id| is_plain(id)).unwrap_or_else(|| format!("call_{index}"));
     Ok(ToolCall { id, name, arguments })
+}
+
+fn is_plain(name: &str) -> bool {
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:/-".contains(&byte);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_ids_of_calls_are_no_place_for_words() {
+        let call = |id: &str, name: &str| named(3, Some(id.into()), Some(name.into()), "{}".into());
+        for name in ["look_up", "mcp.files/read-all", "functions.look:0"] {
+            let made = call("call_A-1", name).unwrap();
+            assert_eq!((made.id.as_str(), made.name.as_str()), ("call_A-1", name));
+        }
+        for words in ["look up", "n\u{e4}me", "a\nb", "<b>", &"x".repeat(129)] {
+            assert!(call("call_1", words).is_err(), "{words}");
+            assert_eq!(call(words, "look_up").unwrap().id, "call_3", "{words}");
+        }
+        assert_eq!(call("", "look_up").unwrap().id, "call_3");
+        assert!(call("call_1", "").is_err());
+    }
 }

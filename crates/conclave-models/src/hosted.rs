@@ -10,7 +10,7 @@ use crate::reply::{Proposal, read_reply};
 use crate::ssrf::{Lookup, system_lookup};
 use crate::vectors::read_vectors;
 use bytes::Bytes;
-use conclave_core::Candidate;
+use conclave_core::{Candidate, Usage};
 use conclave_engine::{Embedded, Model, ModelError, ModelRequest};
 use futures_util::future::BoxFuture;
 use reqwest::Url;
@@ -163,13 +163,14 @@ impl HostedModel {
         let link = &self.provider.link;
         let url = self.protocol().vectors(link.base(), self.upstream_model.as_deref())?;
         let body = vector_request(request, self.upstream_model.as_deref());
+        let said = body.get("input").map_or(0, |input| input.to_string().len());
         let Ok(body) = serde_json::to_vec(&body) else {
             return Some(Err(Fault::invalid("the request has no JSON form")));
         };
         let body = Bytes::from(body);
         let call = Call { url: &url, body, time, conversation: &[], is_again: false, pieces: None };
         Some(match link.ask(&call).await {
-            Ok(Received::Body(_, bytes)) => read_vectors(&bytes),
+            Ok(Received::Body(_, bytes)) => read_vectors(&bytes, Usage::tokens_of(said)),
             Ok(Received::Proposal(_)) => Err(Fault::invalid("the answer holds no vectors")),
             Err(fault) => Err(fault),
         })

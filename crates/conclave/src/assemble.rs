@@ -263,6 +263,7 @@ pub fn limits(config: &Config) -> GatewayLimits {
         body_bytes_max: config.limits.body_bytes_max,
         turns_max: config.limits.turns_max,
         connections_max: config.limits.connections_max,
+        connections_per_address_max: config.limits.connections_per_address_max,
         drain_timeout: Duration::from_millis(config.limits.drain_timeout_ms),
         drain_grace: Duration::from_millis(config.limits.drain_grace_ms),
         ..GatewayLimits::default()

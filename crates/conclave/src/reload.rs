@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::Signal;
+use tokio::task::JoinHandle;
 
 /// What is needed to take up a new configuration.
 pub struct Reloading {
@@ -32,10 +33,18 @@ impl Reloading {
     pub async fn run(self, mut hangup: Signal) {
         let mut second = tokio::time::interval(Duration::from_secs(1));
         let mut minute = tokio::time::interval(Duration::from_secs(60));
+        let mut forgetting = None;
         loop {
             tokio::select! {
                 _ = second.tick() => self.gateway.flush_refusals(),
-                _ = minute.tick() => self.gateway.forget_kept_replies().await,
+                _ = minute.tick() => {
+                    // In a task of its own: a slow database holds up neither refusals nor a reload.
+                    if forgetting.as_ref().is_none_or(JoinHandle::is_finished) {
+                        let gateway = self.gateway.clone();
+                        let forget = async move { gateway.forget_kept_replies().await };
+                        forgetting = Some(tokio::spawn(forget));
+                    }
+                }
                 _ = hangup.recv() => self.reload(),
             }
         }

@@ -398,4 +398,10 @@ async fn a_key_may_come_as_anthropics_packages_send_it() {
     let unknown = json!({"model": "gpt-0", "messages": [{"role": "user", "content": "x"}]});
     let error = house.post("/v1/messages", &unknown).await;
     assert_eq!((error.status, &error.json()["error"]["type"]), (404, &json!("not_found_error")));
+    assert!(error.header("request-id").is_some_and(|id| Some(id) == error.header("x-request-id")));
+    for (path, status) in [("/v1/messages/batches", 404), ("/v1/messages", 405)] {
+        let error = house.get(path).await;
+        assert_eq!((error.status, &error.json()["type"]), (status, &json!("error")), "{path}");
+    }
+    assert_eq!(house.get("/v1/nothing").await.json().get("type"), None);
 }

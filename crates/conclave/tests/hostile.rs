@@ -150,6 +150,16 @@ async fn no_request_gets_past_the_guard_by_its_form() {
             json!({"model": "mock", "messages": [
             {"role": "developer", "content": "Be brief."}, said]}),
         ),
+        (
+            "/v1/chat/completions",
+            json!({"model": "mock", "messages": [
+            {"role": "user", "content": [{"type": "thinking", "thinking": harm}]}]}),
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"model": "mock", "messages": [
+            {"role": "user", "content": [{"type": "file", "file": {}, "text": harm}]}]}),
+        ),
         ("/v1/completions", json!({"model": "mock", "prompt": harm})),
         ("/v1/completions", json!({"model": "mock", "prompt": [harm]})),
         ("/v1/responses", json!({"model": "mock", "input": harm})),

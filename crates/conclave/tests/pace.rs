@@ -61,6 +61,31 @@ async fn requests_beyond_the_limit_of_a_key_are_refused_with_the_usual_headers()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_asked_counts_also_what_cannot_be_read() {
+    let (mock, dir) = (model().await, tempfile::tempdir().unwrap());
+    let extra = "[rate_limits.per_key]\nrequests_per_minute = 40\n\n\
+        [rate_limits.per_user]\ntokens_per_minute = 100000\n";
+    let house = House::start(dir.path(), &config_for(&mock.base_url(), extra));
+    let left = |reply: &Reply| number(reply, "x-ratelimit-remaining-requests");
+    let wrong = house.ask("POST", "/v1/chat/completions", b"{").await.unwrap();
+    assert_eq!((wrong.status, left(&wrong)), (400, 39));
+    let wrong = house.post("/v1/chat/completions", &json!({"model": "mock"})).await;
+    assert_eq!((wrong.status, left(&wrong)), (400, 38));
+    let wrong = house.post("/v1/responses", &json!({"model": "mock", "input": 7})).await;
+    assert_eq!((wrong.status, left(&wrong)), (400, 37));
+    let read = house.post("/v1/moderations", &json!({"input": ["one", "two", "three"]})).await;
+    assert_eq!((read.status, left(&read)), (200, 34), "each text counts");
+    let said = json!({"turns": [{"role": "user", "content": "Hello."}], "response": "Hello!"});
+    let judged = house.post("/v1/verify", &said).await;
+    assert_eq!((judged.status, left(&judged)), (200, 33), "{}", judged.body);
+    assert!(number(&judged, "x-ratelimit-remaining-tokens") < 100_000, "and so do its tokens");
+    let many = vec!["a text"; 32];
+    assert_eq!(house.post("/v1/moderations", &json!({"input": many})).await.status, 200);
+    let refused = house.post("/v1/moderations", &json!({"input": many})).await;
+    assert_eq!(refused.status, 429, "{}", refused.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn somebody_in_crisis_is_answered_beyond_every_limit() {
     let (mock, dir) = (model().await, tempfile::tempdir().unwrap());
     let extra = "[rate_limits.per_user]\nrequests_per_minute = 1\n";

@@ -103,6 +103,22 @@ async fn chat(house: &House, headers: &str) -> house::Reply {
 
 // The collector must go on taking spans while the program is waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_that_is_only_read_is_not_called_a_chat() {
+    let dir = tempfile::tempdir().unwrap();
+    let mock = MockModel::scripted(Script::always(Behaviour::Reply(REPLY.into()))).await.unwrap();
+    let (collector, addr) = Collector::start("200 OK").await;
+    let house = started(dir.path(), &mock, addr);
+    let read = house.post("/v1/moderations", &serde_json::json!({"input": "tea"})).await;
+    assert_eq!(read.status, 200, "{}", read.body);
+    assert!(house.stop(), "what is left is sent at the end");
+    let spans = collector.spans();
+    let [root] = named(&spans, "moderations")[..] else { panic!("one turn: {spans:#?}") };
+    let name = attribute(root, "gen_ai.operation.name");
+    assert_eq!(name, serde_json::json!({"stringValue": "moderations"}));
+}
+
+// The collector must go on taking spans while the program is waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_is_one_trace_with_a_vote_an_event_and_no_words() {
     let dir = tempfile::tempdir().unwrap();
     let mock = MockModel::scripted(Script::always(Behaviour::Reply(REPLY.into()))).await.unwrap();

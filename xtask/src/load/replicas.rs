@@ -130,7 +130,8 @@ fn judge(
     let answered: f64 = loads.iter().map(|load| load.figure("requests")).sum();
     let refused: f64 = loads.iter().map(|load| load.figure("refused")).sum();
     let other: f64 = loads.iter().map(|load| load.figure("other")).sum();
-    let spent_usd = answered * REPLY_MICRO_USD / 1e6;
+    // Also what was paid for replies that a kill kept from their clients.
+    let spent_usd = spent_usd(first)?;
     print(&format!(
         "{kills} kills; {answered:.0} replies, {refused:.0} refused for the budget, other answers {other:.0}; lost {lost}; spent {spent_usd:.2} \
          of {budget_usd:.2} USD"
@@ -138,8 +139,19 @@ fn judge(
     demand(&mut violations, kills > 0 && answered > 0.0, || "nothing happened".to_owned());
     demand(&mut violations, lost == 0, || format!("{lost} acknowledged decisions are lost"));
     demand(&mut violations, spent_usd <= budget_usd, || "the budget was overdrawn".to_owned());
+    let paid_for = answered * REPLY_MICRO_USD / 1e6;
+    let counted = spent_usd + 0.000_001 >= paid_for;
+    demand(&mut violations, counted, || {
+        format!("only {spent_usd:.2} of {paid_for:.2} USD counted")
+    });
     demand(&mut violations, other == 0.0, || format!("{other} answers were neither"));
     Ok(violations)
+}
+
+/// What all turns on record cost.
+fn spent_usd(replica: &Gateway) -> anyhow::Result<f64> {
+    let usage = replica.get("/v1/usage?by=")?;
+    Ok(usage["cost_microusd"].as_f64().context("what was spent")? / 1e6)
 }
 
 /// A further replica has the secrets of the first.

@@ -10,15 +10,18 @@ use crate::page::{Frame, Trouble, page};
 use crate::same_site::is_same_origin;
 use crate::visitor::{Guest, way_back};
 use askama::Template;
-use axum::Form;
 use axum::extract::rejection::{FormRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::{ConnectInfo, Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use axum::{Extension, Form};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The longest name worth looking up.
 const NAME_BYTES_MAX: usize = 256;
+/// Where somebody comes from of whom nobody says it.
+const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 /// The name the first account has.
 const FIRST_NAME: &str = "owner";
 
@@ -70,6 +73,7 @@ pub(super) async fn form(
 /// `POST /login`.
 pub(super) async fn sign_in(
     State(dashboard): State<Dashboard>,
+    connected: Option<Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
     form: Result<Form<Credentials>, FormRejection>,
 ) -> Response {
@@ -84,7 +88,8 @@ pub(super) async fn sign_in(
         let trouble = "This page was open for too long. Please try again.";
         return refuse(&dashboard, &headers, &given, StatusCode::FORBIDDEN, trouble.into());
     }
-    if let Err(rest_ms) = dashboard.lockouts().take_try(&given.name, dashboard.now_ms()) {
+    let from = connected.map_or(NOWHERE, |Extension(ConnectInfo(from))| from.ip());
+    if let Err(rest_ms) = dashboard.lockouts().take_try(&given.name, from, dashboard.now_ms()) {
         return resting(&dashboard, &headers, &given, rest_ms);
     }
     if given.name.len() > NAME_BYTES_MAX {
@@ -92,7 +97,7 @@ pub(super) async fn sign_in(
     }
     match dashboard.ports().sign_in.sign_in(&given.name, &given.password).await {
         Some(account) if account.may_review() => {
-            dashboard.lockouts().forgive(&given.name);
+            dashboard.lockouts().forgive(&given.name, from);
             let id = dashboard.new_id();
             dashboard.sessions().open(&id, account, dashboard.now_ms());
             enter(&dashboard, &headers, &id, way_back(&given.next))

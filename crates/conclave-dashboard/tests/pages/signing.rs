@@ -29,6 +29,48 @@ async fn without_a_session_every_page_leads_to_the_form() {
     assert_eq!(house.archive.asked.load(Ordering::Relaxed), 0, "nothing was read");
 }
 
+/// What each route answers: to nobody, to those who only decide reviews, and to those who may look.
+const DOORS: [(&str, &str, [u16; 3]); 15] = [
+    ("GET", "/", [303, 303, 200]),
+    ("GET", "/login", [200, 303, 303]),
+    // Without the token of the form nothing is looked at.
+    ("POST", "/login", [403, 403, 403]),
+    ("POST", "/logout", [303, 403, 403]),
+    ("GET", "/decisions", [303, 303, 200]),
+    ("GET", "/decisions/0190", [303, 303, 404]),
+    ("GET", "/reviews", [303, 200, 200]),
+    ("GET", "/reviews/rev_0", [303, 404, 404]),
+    ("POST", "/reviews/rev_0/claim", [303, 403, 403]),
+    ("POST", "/reviews/rev_0/release", [303, 403, 403]),
+    ("POST", "/reviews/rev_0/decide", [303, 403, 403]),
+    ("GET", "/live", [401, 401, 200]),
+    ("GET", "/receipt", [200, 200, 200]),
+    ("GET", "/docs", [200, 200, 200]),
+    ("GET", "/assets/none", [404, 404, 404]),
+];
+
+#[tokio::test]
+async fn i11_every_page_is_open_to_its_roles_and_closed_to_all_others() {
+    let house = House::new();
+    let visitors =
+        [("", 0), ("reviewer", 1), ("elder", 1), ("auditor", 2), ("admin", 2), ("owner", 2)];
+    for (name, column) in visitors {
+        for (method, path, expected) in DOORS {
+            let mut browser = match name {
+                "" => house.browser(),
+                name => house.visited_by(name).await,
+            };
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let fields = "name=owner&password=x&token=";
+            let origin = [("origin", "http://127.0.0.1:8420")];
+            let body = if method == Method::POST { fields.to_owned() } else { String::new() };
+            let answer = browser.send(method.clone(), path, &origin, body).await;
+            assert_eq!(answer.status, expected[column], "{method} {path} for {name:?}");
+        }
+    }
+    assert!(house.reads.lock().unwrap().is_empty(), "nobody's words were shown");
+}
+
 #[tokio::test]
 async fn the_right_password_opens_and_leads_back() {
     let house = House::new();

@@ -91,9 +91,10 @@ pub(crate) fn about_decision(
     who: &Pseudonyms,
     offered: Option<&str>,
 ) -> (String, Attributes) {
+    let operation = decision.interface.as_str();
     let finishes = decision.choices.iter().map(|choice| choice.delivered.finish.as_str());
     let mut told: Attributes = vec![
-        ("gen_ai.operation.name", "chat".into()),
+        ("gen_ai.operation.name", operation.into()),
         ("gen_ai.provider.name", (&*decision.provider).into()),
         ("gen_ai.response.id", decision.id.to_string().as_str().into()),
         (
@@ -119,7 +120,7 @@ pub(crate) fn about_decision(
     if let Some(candidate) = written.filter_map(|attempt| attempt.candidate.as_ref().ok()).next() {
         told.push(("gen_ai.response.model", plain(&candidate.model)));
     }
-    let name = offered.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
+    let name = offered.map_or_else(|| operation.to_owned(), |model| format!("{operation} {model}"));
     if let Some(model) = offered {
         told.push(("gen_ai.request.model", model.into()));
     }

@@ -1,6 +1,6 @@
 //! `/v1/agents...`: which recipes there are, running one, and fetching what people have decided about.
 
-use super::entrance::{Entered, enter};
+use super::entrance::enter_to_talk;
 use super::repeated::{Sent, give_back, keep, sent};
 use super::respond;
 use super::turns::wait_seconds;
@@ -8,6 +8,8 @@ use crate::auth::{Need, admit};
 use crate::error::ApiError;
 use crate::idempotency::{Claim, Person};
 use crate::metrics::Counted;
+use crate::pacing;
+use crate::rates::Taken;
 use crate::state::Gateway;
 use crate::tracked_body::TrackedBody;
 use crate::unabandoned::Unabandoned;
@@ -65,20 +67,25 @@ pub(super) async fn execute(
 }
 
 async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Response, ApiError> {
-    let Entered { key, document, repeat, .. } = enter(gateway, request, Need::Converse).await?;
-    let asked = asked(document, &key, recipe)?;
+    let mut entered = enter_to_talk(gateway, request).await?;
+    let read = asked(entered.document.take(), &entered.key, recipe);
+    let asked = entered.understood(gateway, read)?;
+    let context = &asked.request.context;
+    let user = context.user_id.as_deref().and_then(|name| UserId::new(name).ok());
+    let bytes = asked.request.input.to_string().len();
+    let taken = pacing::count_run(gateway, &entered.key, user.as_ref(), bytes)?;
     // Whose words a result holds; a name that is none is refused when the run begins.
-    let subject = asked.request.context.subject().and_then(|name| UserId::new(name).ok());
+    let subject = context.subject().and_then(|name| UserId::new(name).ok());
     let session = SessionId::new(SESSION).map_err(|_| ApiError::overloaded())?;
-    let person = Person::named(&key.tenant, subject.as_ref(), &session);
-    let claim = match sent(gateway, &key, repeat.as_ref(), person).await? {
+    let person = Person::named(&entered.key.tenant, subject.as_ref(), &session);
+    let claim = match sent(gateway, &entered.key, entered.repeat.as_ref(), person).await? {
         Sent::Before(response) => return Ok(response),
         Sent::First(claim) => claim,
     };
     let gateway = gateway.clone();
     // Others may wait for this answer, whether or not this client does.
     let work = async move {
-        match executed(&gateway, asked).await {
+        match executed(&gateway, asked, &taken).await {
             Ok(done) => Ok(answer(&gateway, done, claim).await),
             Err(error) => {
                 give_back(claim).await;
@@ -89,7 +96,7 @@ async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Resp
     Unabandoned::new(work).await
 }
 
-async fn executed(gateway: &Gateway, asked: Run) -> Result<Executed, ApiError> {
+async fn executed(gateway: &Gateway, asked: Run, taken: &Taken) -> Result<Executed, ApiError> {
     let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
     let engine = gateway.engine();
     let work = async move {
@@ -99,6 +106,7 @@ async fn executed(gateway: &Gateway, asked: Run) -> Result<Executed, ApiError> {
     };
     let work = followed(work, |done| done.is_err().then_some("refused"));
     let done = Unabandoned::new(work).await.map_err(api_error)?;
+    pacing::settle(gateway, taken, done.usage);
     gateway.metrics().decision(&Counted {
         recorded: true,
         outcome: done.outcome,

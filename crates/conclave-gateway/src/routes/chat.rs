@@ -17,7 +17,8 @@ pub(super) async fn complete(State(gateway): State<Gateway>, request: Request) -
 
 async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
     let mut entered = enter_to_talk(gateway, request).await?;
-    let ChatRequest { inquiry, include_usage } = ChatRequest::parse(entered.document.take())?;
+    let read = ChatRequest::parse(entered.document.take());
+    let ChatRequest { inquiry, include_usage } = entered.understood(gateway, read)?;
     let omit_own_fields = gateway.manners().omit_own_fields;
     let form = Form { structured: inquiry.structured, omit_own_fields };
     let dialect = Box::new(Chat::new(form, include_usage));

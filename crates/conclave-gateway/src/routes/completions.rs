@@ -5,7 +5,7 @@ use super::respond;
 use super::turns::converse;
 use crate::error::ApiError;
 use crate::state::Gateway;
-use crate::wire::completion::{self, Completion};
+use crate::wire::completion::{self, Completion, CompletionRequest};
 use axum::extract::{Request, State};
 use axum::response::Response;
 
@@ -16,7 +16,8 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
     let mut entered = enter_to_talk(gateway, request).await?;
-    let inquiry = completion::parse(entered.document.take())?;
-    let dialect = Box::new(Completion::new(gateway.manners().omit_own_fields));
+    let read = completion::parse(entered.document.take());
+    let CompletionRequest { inquiry, include_usage } = entered.understood(gateway, read)?;
+    let dialect = Box::new(Completion::new(gateway.manners().omit_own_fields, include_usage));
     converse(gateway, &entered, inquiry, dialect).await
 }

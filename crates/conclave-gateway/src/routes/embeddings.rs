@@ -1,13 +1,13 @@
 //! `POST /v1/embeddings`: passed to the provider and back. What the texts say is not judged, and it says so;
 //! that they may be sent, and who pays, is looked at as everywhere, and recorded.
 
-use super::entrance::{enter, turn};
+use super::entrance::{enter_to_talk, turn};
 use super::repeated::{Sent, give_back, sent};
 use super::respond;
 use super::turns::{count, error_of, kept_json_response, undecided};
-use crate::auth::Need;
 use crate::error::{ApiError, Envelope};
 use crate::idempotency::{Claim, Person};
+use crate::pacing;
 use crate::state::Gateway;
 use crate::unabandoned::Unabandoned;
 use crate::wire::fields;
@@ -29,21 +29,25 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter(gateway, request, Need::Converse).await?;
-    let body = fields::object(entered.document.take())?;
-    let inquiry = inquiry(body)?;
-    let name = inquiry.model.clone();
-    let turn = turn(gateway, &entered.headers, &entered.key, inquiry)?;
+    let mut entered = enter_to_talk(gateway, request).await?;
+    let read = fields::object(entered.document.take())
+        .and_then(inquiry)
+        .and_then(|inquiry| turn(gateway, &entered.headers, &entered.key, inquiry));
+    let turn = entered.understood(gateway, read)?;
+    let taken = pacing::count_turn(gateway, &entered.key, &turn)?;
     let repeat = entered.repeat.as_ref();
     let claim = match sent(gateway, &entered.key, repeat, Person::of(&turn)).await? {
         Sent::Before(response) => return Ok(response),
         Sent::First(claim) => claim,
     };
-    let gateway = gateway.clone();
+    let (gateway, name) = (gateway.clone(), turn.model.clone());
     // Others may wait for this answer, whether or not this client does.
     let work = async move {
         match embedded(&gateway, turn).await {
-            Ok(vectors) => Ok(worded(&gateway, &name, vectors, claim).await),
+            Ok(vectors) => {
+                pacing::settle(&gateway, &taken, vectors.reply.decision.usage);
+                Ok(worded(&gateway, &name, vectors, claim).await)
+            }
             Err(error) => {
                 give_back(claim).await;
                 Err(error)

@@ -3,9 +3,10 @@
 use crate::auth::{Need, admit, permit};
 use crate::error::ApiError;
 use crate::idempotency::Repeat;
+use crate::intake::{Share, Whole};
 use crate::state::Gateway;
 use crate::wire::inquiry::Inquiry;
-use crate::{identity, intake, strict_json};
+use crate::{identity, intake, pacing, strict_json};
 use axum::extract::Request;
 use conclave_engine::{KeyRecord, Turn};
 use http::HeaderMap;
@@ -19,6 +20,24 @@ pub(super) struct Entered {
     pub document: Value,
     /// Names the request and what it says, where it asks to be answered once.
     pub repeat: Option<Repeat>,
+    /// Its place among the large bodies.
+    _share: Share,
+}
+
+impl Entered {
+    /// What was read of a request to talk. One that cannot be read is no turn, and counts all the same.
+    pub(super) fn understood<T>(
+        &self,
+        gateway: &Gateway,
+        read: Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        read.map_err(|wrong| counted(gateway, &self.key, wrong))
+    }
+}
+
+/// The error, or that the limits do not let even that be said.
+fn counted(gateway: &Gateway, key: &KeyRecord, wrong: ApiError) -> ApiError {
+    pacing::count(gateway, key).err().unwrap_or(wrong)
 }
 
 /// Lets a request in, or says why not.
@@ -28,7 +47,8 @@ pub(super) async fn enter(
     need: Need,
 ) -> Result<Entered, ApiError> {
     let key = admit(gateway, request.headers(), need);
-    read(gateway, request, key, None).await
+    let (key, request) = known(request, key).await?;
+    read(gateway, request, None).await.map(|read| read.by(key))
 }
 
 /// The same; a body that is empty means `default`.
@@ -39,7 +59,8 @@ pub(super) async fn enter_or(
     default: Value,
 ) -> Result<Entered, ApiError> {
     let key = admit(gateway, request.headers(), need);
-    read(gateway, request, key, Some(default)).await
+    let (key, request) = known(request, key).await?;
+    read(gateway, request, Some(default)).await.map(|read| read.by(key))
 }
 
 /// The same for a turn, which is counted once it is known who speaks.
@@ -48,26 +69,59 @@ pub(super) async fn enter_to_talk(
     request: Request,
 ) -> Result<Entered, ApiError> {
     let key = permit(gateway, request.headers(), Need::Converse);
-    read(gateway, request, key, None).await
+    let (key, request) = known(request, key).await?;
+    match read(gateway, request, None).await {
+        Ok(read) => Ok(read.by(key)),
+        Err(wrong) => Err(counted(gateway, &key, wrong)),
+    }
+}
+
+/// The request of somebody who was let in.
+async fn known(
+    request: Request,
+    key: Result<KeyRecord, ApiError>,
+) -> Result<(KeyRecord, Request), ApiError> {
+    match key {
+        Ok(key) => Ok((key, request)),
+        Err(error) => {
+            let (parts, mut body) = request.into_parts();
+            // A client that is still sending cannot read our refusal; of what it sends nothing is kept.
+            intake::discard(&mut body, &parts.headers).await;
+            Err(error)
+        }
+    }
+}
+
+/// A request that was read, whoever sent it.
+struct Read {
+    headers: HeaderMap,
+    document: Value,
+    repeat: Option<Repeat>,
+    share: Share,
+}
+
+impl Read {
+    fn by(self, key: KeyRecord) -> Entered {
+        let Self { headers, document, repeat, share } = self;
+        Entered { headers, key, document, repeat, _share: share }
+    }
 }
 
 async fn read(
     gateway: &Gateway,
     request: Request,
-    key: Result<KeyRecord, ApiError>,
     default: Option<Value>,
-) -> Result<Entered, ApiError> {
+) -> Result<Read, ApiError> {
     let (parts, body) = request.into_parts();
-    // The body is read either way: a client that is still sending cannot read our refusal.
-    let bytes = intake::read(&parts.headers, body, gateway.limits()).await;
-    let (key, bytes) = (key?, bytes?);
+    let Whole { bytes, share } =
+        intake::read(&parts.headers, body, gateway.limits(), gateway.room()).await?;
     let malformed = |error| ApiError::malformed(format!("The body is not valid JSON: {error}."));
     let document = match default {
         Some(default) if bytes.is_empty() => default,
         _ => strict_json::parse(&bytes).map_err(malformed)?,
     };
     let repeat = Repeat::of(&parts, &bytes)?;
-    Ok(Entered { headers: parts.headers, key, document, repeat })
+    Ok(Read { headers: parts.headers, document, repeat, share })
 }
 
 /// The turn that an inquiry is.

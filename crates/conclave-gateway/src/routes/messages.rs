@@ -19,7 +19,8 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
     let mut entered = enter_to_talk(gateway, request).await?;
-    let inquiry = messages_request::parse(entered.document.take())?;
+    let read = messages_request::parse(entered.document.take());
+    let inquiry = entered.understood(gateway, read)?;
     let dialect = Box::new(Messages::new(gateway.manners().omit_own_fields));
     converse(gateway, &entered, inquiry, dialect).await
 }

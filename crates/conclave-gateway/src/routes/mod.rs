@@ -29,7 +29,7 @@ mod windowed;
 
 pub use health::OPENAPI;
 
-use crate::error::{ApiError, RefusedAs};
+use crate::error::{ApiError, Envelope, RefusedAs};
 use crate::framing;
 use crate::pacing;
 use crate::refusals::Refusal;
@@ -42,7 +42,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use conclave_engine::trace::within;
 use futures_util::FutureExt;
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method, Uri};
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
@@ -152,10 +152,17 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/health", get(health::health))
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(health::openapi))
-        .fallback(async || ApiError::not_found("There is nothing at this path; see /openapi.json."))
-        .method_not_allowed_fallback(async || ApiError::method_not_allowed())
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(async |uri: Uri| {
+            ApiError::method_not_allowed().into_response_as(Envelope::at(uri.path()))
+        })
         .layer(from_fn_with_state(gateway.clone(), observe))
         .with_state(gateway)
+}
+
+async fn nothing_here(uri: Uri) -> Response {
+    let error = ApiError::not_found("There is nothing at this path; see /openapi.json.");
+    error.into_response_as(Envelope::at(uri.path()))
 }
 
 /// What people agree to, lay down and decide, and who is told of it.
@@ -189,6 +196,7 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
     let route = matched.as_ref().map_or("(none)", MatchedPath::as_str);
     let is_post = request.method() == Method::POST;
     let request_id = request_id(&gateway, &request);
+    let envelope = Envelope::at(request.uri().path());
     let tenant = KnownTenant::of(&gateway, &request);
     let is_last = framing::is_last(request.headers());
     gateway.metrics().entered();
@@ -196,7 +204,7 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
     let traced = is_post.then(|| trace_of(&gateway, request.headers())).flatten();
     let running = AssertUnwindSafe(within(traced, next.run(request))).catch_unwind();
     let (answered, standing) = pacing::watched(running).await;
-    let mut response = answered.unwrap_or_else(|_| ApiError::internal().into_response());
+    let mut response = answered.unwrap_or_else(|_| ApiError::internal().into_response_as(envelope));
     gateway.metrics().left();
     let status = response.status().as_u16();
     gateway.metrics().request(route, status, started.elapsed());
@@ -215,6 +223,10 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
     pacing::tell(standing, headers);
     if is_last {
         framing::close(headers);
+    }
+    if envelope == Envelope::Anthropic {
+        // Anthropic's own name for it, which its SDKs show.
+        headers.insert(HeaderName::from_static("request-id"), request_id.clone());
     }
     headers.insert(HeaderName::from_static("x-request-id"), request_id);
     headers.insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -1,12 +1,13 @@
 //! `POST /v1/moderations`: what is to be read in texts, under OpenAI's names.
 
-use super::entrance::{Entered, enter, turn};
+use super::entrance::{Entered, enter_to_talk, turn};
 use super::respond;
 use super::turns::detached;
-use crate::auth::Need;
 use crate::error::ApiError;
+use crate::pacing;
 use crate::state::Gateway;
 use crate::tracked_body::TrackedBody;
+use crate::wire::chat_request::part;
 use crate::wire::inquiry::Inquiry;
 use crate::wire::own_fields::{own_fields, unjudged};
 use crate::wire::{fields, moderation};
@@ -14,7 +15,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::Bytes;
-use conclave_core::{Content, Message, Part, Role, SessionId};
+use conclave_core::{Content, Message, Role, SessionId};
 use conclave_engine::{Reply, Turn};
 use futures_util::future::try_join_all;
 use http::{HeaderValue, header};
@@ -32,15 +33,11 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter(gateway, request, Need::Converse).await?;
-    let mut body = fields::object(entered.document.take())?;
-    let named = fields::text(&body, "model")?;
-    let metadata = fields::take_metadata(&mut body)?;
-    let texts = texts(body.get("input"))?;
-    let turns: Vec<_> = texts
-        .into_iter()
-        .map(|text| one(gateway, &entered, text, metadata.as_ref()))
-        .collect::<Result<_, _>>()?;
+    let mut entered = enter_to_talk(gateway, request).await?;
+    let document = entered.document.take();
+    let read = asked(gateway, &entered, document);
+    let (named, turns) = entered.understood(gateway, read)?;
+    pacing::count_turns(gateway, &entered.key, &turns)?;
     let read = turns.into_iter().map(|turn| {
         let engine = gateway.engine();
         detached(gateway, async move { engine.moderate(turn).await })
@@ -54,6 +51,20 @@ async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiErro
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     Ok(response)
+}
+
+/// The name the client gave the model, and a turn for each text.
+fn asked(
+    gateway: &Gateway,
+    entered: &Entered,
+    document: Value,
+) -> Result<(Option<String>, Vec<Turn>), ApiError> {
+    let mut body = fields::object(document)?;
+    let named = fields::text(&body, "model")?;
+    let metadata = fields::take_metadata(&mut body)?;
+    let texts = texts(body.get("input"))?.into_iter();
+    let turns = texts.map(|text| one(gateway, entered, text, metadata.as_ref()));
+    Ok((named, turns.collect::<Result<_, _>>()?))
 }
 
 fn page(replies: &[Reply], model: &str, omit_own_fields: bool) -> Value {
@@ -113,12 +124,8 @@ fn texts(input: Option<&Value>) -> Result<Vec<Content>, ApiError> {
         return Ok(texts.map(|text| Content::Text(text.to_owned())).collect());
     }
     let parts = items.iter().map(|item| {
-        let kind = item.get("type").and_then(Value::as_str).ok_or_else(wrong)?;
-        if kind == "text" {
-            let text = item.get("text").and_then(Value::as_str).ok_or_else(wrong)?;
-            return Ok(Part::Text { text: text.to_owned() });
-        }
-        Ok(Part::Unjudged { kind: kind.to_owned() })
+        let at_fault = |message: &str| ApiError::invalid("input", message.to_owned());
+        part(item).map_err(at_fault)
     });
     Ok(vec![Content::Parts(parts.collect::<Result<_, ApiError>>()?)])
 }

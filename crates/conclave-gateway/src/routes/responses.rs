@@ -5,13 +5,14 @@
 //! forgotten is forgotten here too.
 
 use super::decisions::unavailable;
-use super::entrance::enter_to_talk;
+use super::entrance::{Entered, enter_to_talk};
 use super::respond;
 use super::turns::converse;
 use crate::auth::{Need, admit};
 use crate::error::ApiError;
 use crate::state::Gateway;
 use crate::wire::dialect::Head;
+use crate::wire::inquiry::Inquiry;
 use crate::wire::own_fields::fraction;
 use crate::wire::responses_reply::{ID_PREFIX, Responses, Said};
 use crate::wire::responses_request::{Earlier, ResponsesRequest};
@@ -31,7 +32,21 @@ pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 
 async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
     let mut entered = enter_to_talk(gateway, request).await?;
-    let request = ResponsesRequest::parse(entered.document.take())?;
+    let document = entered.document.take();
+    let read = asked(gateway, &entered, document).await;
+    let (inquiry, echo) = entered.understood(gateway, read)?;
+    let omit_own_fields = gateway.manners().omit_own_fields;
+    let dialect = Box::new(Responses::new(echo, inquiry.structured, omit_own_fields));
+    converse(gateway, &entered, inquiry, dialect).await
+}
+
+/// The inquiry, with the conversation it goes on with, and what the response will say again of it.
+async fn asked(
+    gateway: &Gateway,
+    entered: &Entered,
+    document: Value,
+) -> Result<(Inquiry, Map<String, Value>), ApiError> {
+    let request = ResponsesRequest::parse(document)?;
     let previous = request.previous.clone();
     let earlier = match &previous {
         Some(id) => Some(find(&gateway.engine(), &entered.key.tenant, id).await?),
@@ -43,9 +58,7 @@ async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiErro
     if previous.is_some() && belongs_to.is_some() && belongs_to != inquiry.user {
         return Err(missing("previous_response_id"));
     }
-    let omit_own_fields = gateway.manners().omit_own_fields;
-    let dialect = Box::new(Responses::new(echo, inquiry.structured, omit_own_fields));
-    converse(gateway, &entered, inquiry, dialect).await
+    Ok((inquiry, echo))
 }
 
 /// One response, as long as its words are kept.

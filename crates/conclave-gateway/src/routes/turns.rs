@@ -2,7 +2,7 @@
 
 use super::entrance::{Entered, turn};
 use super::repeated::{Sent, give_back, keep, sent};
-use super::windowed;
+use super::{respond, windowed};
 use crate::error::ApiError;
 use crate::idempotency::{Claim, Person};
 use crate::metrics::Counted;
@@ -11,6 +11,8 @@ use crate::rates::Taken;
 use crate::state::Gateway;
 use crate::tracked_body::TrackedBody;
 use crate::unabandoned::Unabandoned;
+use crate::waiting_body::WaitingBody;
+use crate::windowed_body::KEEP_ALIVE;
 use crate::wire::dialect::{Dialect, Head};
 use crate::wire::inquiry::Inquiry;
 use crate::wire::own_fields::{add_headers, overhead, own_fields};
@@ -22,6 +24,10 @@ use conclave_engine::trace::followed;
 use conclave_engine::{DeliverError, Reply, StreamPolicy, Turn, Unpaid};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::time::timeout;
 
 /// What a stream of events is called.
 pub(super) const EVENTS: &str = "text/event-stream; charset=utf-8";
@@ -36,7 +42,8 @@ pub(super) async fn converse(
     let streams = inquiry.stream;
     // A client that will parse the whole as JSON has no use for a part of it.
     let in_parts = streams && !inquiry.structured;
-    let turn = turn(gateway, &entered.headers, &entered.key, inquiry)?;
+    let turn = turn(gateway, &entered.headers, &entered.key, inquiry);
+    let turn = entered.understood(gateway, turn)?;
     let taken = match pacing::count_turn(gateway, &entered.key, &turn) {
         Ok(taken) => taken,
         Err(limited) => return beyond_limit(gateway, turn, dialect, streams, limited).await,
@@ -51,13 +58,35 @@ pub(super) async fn converse(
     if in_parts && claim.is_none() && engine.settings.stream == StreamPolicy::Windowed {
         return windowed::converse(gateway, turn, taken, dialect).await;
     }
-    let work = Decided { gateway: gateway.clone(), taken, dialect, streams, claim };
-    if work.claim.is_none() {
+    let (is_late, is_claimed) = (IsLate::default(), claim.is_some());
+    let late = is_late.clone();
+    let work = Decided { gateway: gateway.clone(), taken, dialect, streams, claim, is_late };
+    if !streams && !is_claimed {
         return work.answer(turn).await;
     }
-    // Others may wait for this answer, whether or not this client does.
-    Unabandoned::new(work.answer(turn)).await
+    let mut work: Work = if is_claimed {
+        // Others may wait for this answer, whether or not this client does.
+        Box::pin(Unabandoned::new(work.answer(turn)))
+    } else {
+        Box::pin(work.answer(turn))
+    };
+    if !streams {
+        return work.await;
+    }
+    if let Ok(answer) = timeout(KEEP_ALIVE, &mut work).await {
+        return answer;
+    }
+    // Whatever is decided from here on stands in the stream: its status is sent.
+    late.store(true, Ordering::Relaxed);
+    let work = Box::pin(async move { respond(work.await) });
+    Ok(windowed::events(Body::new(WaitingBody::new(work))))
 }
+
+/// Answers a turn.
+type Work = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
+
+/// Whether the client was told to wait: an error is then an event.
+type IsLate = Arc<AtomicBool>;
 
 /// Everything that has to be done with a turn once it is decided, whether or not the client stays.
 struct Decided {
@@ -66,21 +95,27 @@ struct Decided {
     dialect: Box<dyn Dialect>,
     streams: bool,
     claim: Option<Claim>,
+    is_late: IsLate,
 }
 
 impl Decided {
     async fn answer(self, turn: Turn) -> Result<Response, ApiError> {
-        let Self { gateway, taken, dialect, streams, claim } = self;
+        let Self { gateway, taken, mut dialect, streams, claim, is_late } = self;
+        let is_late = || is_late.load(Ordering::Relaxed);
         let engine = gateway.engine();
         match (detached(&gateway, async move { engine.deliver(turn).await }).await, claim) {
             (Ok(reply), claim) => {
-                pacing::settle(&gateway, &taken, &reply);
-                let worded = word(&gateway, &reply, dialect, streams);
+                pacing::settle(&gateway, &taken, reply.decision.usage);
+                let worded = word(&gateway, &reply, dialect, Way::of(streams, is_late()));
                 let frames = worded.frames.clone();
                 Ok(keep(response(reply, worded), &frames, claim).await)
             }
             (Err(error), claim) => {
                 give_back(claim).await;
+                if is_late() {
+                    let frames = dialect.broken(&error).concat();
+                    return Ok(Response::new(Body::from(frames)));
+                }
                 Err(error)
             }
         }
@@ -187,8 +222,27 @@ pub(super) fn answer(
     dialect: Box<dyn Dialect>,
     streams: bool,
 ) -> Response {
-    let worded = word(gateway, &reply, dialect, streams);
+    let worded = word(gateway, &reply, dialect, Way::of(streams, false));
     response(reply, worded)
+}
+
+/// How a reply is to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Whole,
+    Events,
+    /// As events whose status is sent already.
+    LateEvents,
+}
+
+impl Way {
+    const fn of(streams: bool, is_late: bool) -> Self {
+        match (streams, is_late) {
+            (false, _) => Self::Whole,
+            (true, false) => Self::Events,
+            (true, true) => Self::LateEvents,
+        }
+    }
 }
 
 /// A reply as it leaves.
@@ -205,19 +259,23 @@ impl Worded {
     }
 }
 
-fn word(gateway: &Gateway, reply: &Reply, mut dialect: Box<dyn Dialect>, streams: bool) -> Worded {
+fn word(gateway: &Gateway, reply: &Reply, mut dialect: Box<dyn Dialect>, way: Way) -> Worded {
     let manners = gateway.manners();
+    let events = |frames| Worded { status: StatusCode::OK, content_type: EVENTS, frames };
     if let Some(error) = error_of(reply, manners.reply_on_input_block) {
+        if way == Way::LateEvents {
+            return events(dialect.broken(&error));
+        }
         let mut body = error.body(dialect.envelope());
         if !manners.omit_own_fields {
             body["conclave"] = own_fields(reply);
         }
         return Worded::json(error.status(), &body);
     }
-    if streams {
+    if way != Way::Whole {
         let mut frames = dialect.opening(&Head::of(reply));
         frames.extend(dialect.closing(reply));
-        return Worded { status: StatusCode::OK, content_type: EVENTS, frames };
+        return events(frames);
     }
     Worded::json(StatusCode::OK, &dialect.whole(reply))
 }

@@ -1,13 +1,13 @@
 //! `POST /v1/verify`: judges a reply made elsewhere.
 
-use super::entrance::enter;
+use super::entrance::enter_to_talk;
 use super::repeated::{Sent, give_back, sent};
 use super::respond;
 use super::turns::{detached, kept_json_response};
-use crate::auth::Need;
 use crate::error::ApiError;
 use crate::idempotency::Person;
 use crate::identity;
+use crate::pacing;
 use crate::state::Gateway;
 use crate::unabandoned::Unabandoned;
 use crate::wire::fields;
@@ -26,9 +26,11 @@ pub(super) async fn verify(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 async fn handle(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let entered = enter(gateway, request, Need::Converse).await?;
-    let line = fields::object(entered.document)?;
-    let (turn, reply) = question(gateway, &entered.headers, &entered.key, &line)?;
+    let mut entered = enter_to_talk(gateway, request).await?;
+    let read = fields::object(entered.document.take())
+        .and_then(|line| question(gateway, &entered.headers, &entered.key, &line));
+    let (turn, reply) = entered.understood(gateway, read)?;
+    pacing::count_turn(gateway, &entered.key, &turn)?;
     let repeat = entered.repeat.as_ref();
     let claim = match sent(gateway, &entered.key, repeat, Person::of(&turn)).await? {
         Sent::Before(response) => return Ok(response),

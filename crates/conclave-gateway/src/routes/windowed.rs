@@ -5,7 +5,7 @@ use crate::error::ApiError;
 use crate::pacing;
 use crate::rates::Taken;
 use crate::state::Gateway;
-use crate::windowed_body::{Sent, WindowedBody, promise};
+use crate::windowed_body::{KEEP_ALIVE, Opening, Sent, WindowedBody, promise};
 use crate::wire::dialect::{Dialect, Head};
 use axum::body::Body;
 use axum::response::Response;
@@ -14,10 +14,11 @@ use conclave_engine::trace::followed;
 use conclave_engine::{DeliverError, Progress, ReleasedWindow, Reply, Turn};
 use http::{HeaderName, HeaderValue, header};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// Answers a turn. Until something is released, nothing has left: an error still has its own status, and
-/// a reply that was written again looks as if it were the first.
+/// a reply that was written again looks as if it were the first. A client that has heard nothing for too
+/// long is sent comments; whatever goes wrong from then on is said in the stream.
 pub(super) async fn converse(
     gateway: &Gateway,
     turn: Turn,
@@ -28,7 +29,12 @@ pub(super) async fn converse(
     let sent = Sent::default();
     let model = turn.model.clone();
     let mut progress = begin(gateway, turn, taken, &sent)?;
-    match progress.recv().await {
+    let Ok(first) = timeout(KEEP_ALIVE, progress.recv()).await else {
+        let opening = opening(gateway.clone(), model, started);
+        let body = WindowedBody::new(Vec::new(), progress, dialect, ending, sent);
+        return Ok(events(Body::new(body.opening_later(opening))));
+    };
+    match first {
         Some(Progress::Released(released)) => {
             gateway.metrics().first_window(started.elapsed());
             Ok(stream(&released, model, progress, dialect, sent))
@@ -39,6 +45,20 @@ pub(super) async fn converse(
         }
         None => Err(ApiError::internal()),
     }
+}
+
+/// What a stream opens with that began before there was anything to say.
+fn opening(gateway: Gateway, model: String, started: Instant) -> Opening {
+    Box::new(move |dialect, progress| match progress {
+        Progress::Released(first) => {
+            gateway.metrics().first_window(started.elapsed());
+            dialect.opening(&Head::released(first, model))
+        }
+        Progress::Decided(decided) => match decided.as_ref() {
+            Ok(reply) if error_of(reply, true).is_none() => dialect.opening(&Head::of(reply)),
+            _ => Vec::new(),
+        },
+    })
 }
 
 /// Runs the turn to its end in a task of its own, whether or not the client stays.
@@ -60,7 +80,7 @@ fn begin(
         let decided = work.await;
         if let Ok(reply) = &decided {
             count(&gateway, reply);
-            pacing::settle(&gateway, &taken, reply);
+            pacing::settle(&gateway, &taken, reply.decision.usage);
         }
         if let Err(unheard) = sender.send(Progress::Decided(Box::new(decided)))
             && let Progress::Decided(decided) = unheard.0
@@ -80,19 +100,25 @@ fn stream(
     mut dialect: Box<dyn Dialect>,
     sent: Sent,
 ) -> Response {
-    let head = Head { id: first.id, created_s: first.timestamp_ms / 1_000, model };
+    let head = Head::released(first, model);
     let mut frames = dialect.opening(&head);
     frames.extend(dialect.piece(&first.text));
     let body = WindowedBody::new(frames, progress, dialect, ending, sent);
-    let mut response = Response::new(Body::new(body));
+    let mut response = events(Body::new(body));
+    if let Ok(id) = HeaderValue::try_from(head.id.to_string()) {
+        response.headers_mut().insert(HeaderName::from_static("x-conclave-audit-id"), id);
+    }
+    response
+}
+
+/// A response that is sent while it is made.
+pub(super) fn events(body: Body) -> Response {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENTS));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // Some proxies would gather the whole before they pass it on.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    if let Ok(id) = HeaderValue::try_from(head.id.to_string()) {
-        headers.insert(HeaderName::from_static("x-conclave-audit-id"), id);
-    }
     response
 }
 

@@ -1,7 +1,7 @@
 //! `POST /v1/chat/completions`, as it goes out.
 
 use crate::error::ApiError;
-use crate::wire::dialect::{Dialect, Head, data, unsent};
+use crate::wire::dialect::{Dialect, Head, data, finish, unsent};
 use crate::wire::own_fields::own_fields;
 use bytes::Bytes;
 use conclave_core::{Outcome, ToolCall};
@@ -67,6 +67,8 @@ impl Chat {
     }
 }
 
+/// What stands in the place of one of several choices that no model gave.
+const UNANSWERED: &str = "The model could not answer.";
 /// What the ids of completions begin with.
 const ID_PREFIX: &str = "chatcmpl-";
 
@@ -82,7 +84,7 @@ impl Dialect for Chat {
                     "index": index,
                     "message": message(choice, self.form.structured),
                     "logprobs": null,
-                    "finish_reason": choice.delivered.finish.as_str(),
+                    "finish_reason": finish(choice),
                 })
             })
             .collect();
@@ -121,7 +123,7 @@ impl Dialect for Chat {
         for (index, choice) in decision.choices.iter().enumerate() {
             let sent = if index == 0 { self.sent } else { 0 };
             frames.push(self.delta(index, &self.rest(choice, sent)));
-            let finish = choice.delivered.finish.as_str();
+            let finish = finish(choice);
             let mut last = self.chunk(&json!([
                 {"index": index, "delta": {}, "logprobs": null, "finish_reason": finish}
             ]));
@@ -162,7 +164,9 @@ pub(crate) fn is_withheld(choice: &Choice) -> bool {
 
 fn message(choice: &Choice, structured: bool) -> Value {
     let text = &choice.delivered.text;
-    let mut message = if structured && is_withheld(choice) {
+    let mut message = if choice.outcome == Outcome::Failed {
+        json!({"role": "assistant", "content": null, "refusal": UNANSWERED})
+    } else if structured && is_withheld(choice) {
         json!({"role": "assistant", "content": null, "refusal": text})
     } else if text.is_empty() && !choice.delivered.tool_calls.is_empty() {
         json!({"role": "assistant", "content": null, "refusal": null})
@@ -181,4 +185,35 @@ fn tool_call(call: &ToolCall) -> Value {
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conclave_engine::Delivered;
+    use std::time::Duration;
+
+    fn choice(outcome: Outcome, text: &str) -> Choice {
+        Choice {
+            outcome,
+            verdict: None,
+            attempts: Vec::new(),
+            delivered: Delivered { text: text.to_owned(), ..Delivered::default() },
+            model_time: Duration::ZERO,
+            windows: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_choice_that_no_model_gave_does_not_look_like_an_empty_one() {
+        let failed = choice(Outcome::Failed, "");
+        let said = message(&failed, false);
+        assert_eq!((&said["content"], &said["refusal"]), (&Value::Null, &json!(UNANSWERED)));
+        assert_eq!(finish(&failed), "content_filter");
+        let given = choice(Outcome::Delivered, "Yes.");
+        assert_eq!(message(&given, false)["content"], "Yes.");
+        assert_eq!(finish(&given), given.delivered.finish.as_str());
+        let streamed = Chat::default().rest(&failed, 0);
+        assert_eq!(streamed["refusal"], UNANSWERED);
+    }
 }

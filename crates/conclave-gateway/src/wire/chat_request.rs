@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 /// Messages in one request.
 const MESSAGES_MAX: usize = 2_000;
+/// Parts without words: they are passed on, and marked as not judged. Of any other kind nobody knows
+/// whether a model reads it.
+const UNJUDGED: [&str; 4] = ["image_url", "input_audio", "video_url", "file"];
 /// Replies in one request.
 const CHOICES_MAX: u64 = 8;
 
@@ -31,11 +34,7 @@ impl ChatRequest {
         let model = fields::model(&body)?;
         let conversation = conversation(body.get("messages"))?;
         let stream = fields::flag(&body, "stream")?;
-        let include_usage = match body.get("stream_options") {
-            None | Some(Value::Null) => false,
-            Some(Value::Object(options)) => fields::flag(options, "include_usage")?,
-            Some(_) => return Err(ApiError::invalid("stream_options", "must be an object")),
-        };
+        let include_usage = include_usage(&body)?;
         let structured = wants_json(body.get("response_format"));
         let choices = choices(&body)?;
         let user = identity::user(&body)?;
@@ -53,6 +52,15 @@ impl ChatRequest {
             body,
         };
         Ok(Self { inquiry, include_usage })
+    }
+}
+
+/// Whether a stream is to end with what it cost.
+pub(crate) fn include_usage(body: &Map<String, Value>) -> Result<bool, ApiError> {
+    match body.get("stream_options") {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Object(options)) => fields::flag(options, "include_usage"),
+        Some(_) => Err(ApiError::invalid("stream_options", "must be an object")),
     }
 }
 
@@ -119,27 +127,31 @@ fn message(at: usize, value: &Value) -> Result<Message, ApiError> {
 }
 
 fn parts(path: &str, list: &[Value]) -> Result<Vec<Part>, ApiError> {
-    list.iter()
-        .enumerate()
-        .map(|(at, part)| {
-            let wrong = |message: &str| {
-                ApiError::invalid(format!("{path}.content[{at}]"), message.to_owned())
-            };
-            let kind = part
-                .get("type")
-                .and_then(Value::as_str)
-                .ok_or_else(|| wrong("must be an object with a `type`"))?;
-            match kind {
-                "text" | "input_text" | "output_text" | "refusal" => {
-                    let field = if kind == "refusal" { "refusal" } else { "text" };
-                    let text = part.get(field).and_then(Value::as_str);
-                    let text = text.ok_or_else(|| wrong("must hold its text as a string"))?;
-                    Ok(Part::Text { text: text.to_owned() })
-                }
-                other => Ok(Part::Unjudged { kind: other.to_owned() }),
-            }
+    let parts = list.iter().enumerate();
+    parts
+        .map(|(at, value)| {
+            part(value).map_err(|wrong| ApiError::invalid(format!("{path}.content[{at}]"), wrong))
         })
         .collect()
+}
+
+/// A part of a message as it is judged, or what is wrong with it.
+pub(crate) fn part(part: &Value) -> Result<Part, &'static str> {
+    let kind = part.get("type").and_then(Value::as_str);
+    let kind = kind.ok_or("must be an object with a `type`")?;
+    let text = |field: &str| part.get(field).and_then(Value::as_str);
+    match kind {
+        "text" | "input_text" | "output_text" | "refusal" => {
+            let field = if kind == "refusal" { "refusal" } else { "text" };
+            let text = text(field).ok_or("must hold its text as a string")?;
+            Ok(Part::Text { text: text.to_owned() })
+        }
+        other if !UNJUDGED.contains(&other) => {
+            Err("must be text, `image_url`, `input_audio`, `video_url` or `file`")
+        }
+        _ if text("text").is_some() => Err("must hold no text beside what its type is for"),
+        other => Ok(Part::Unjudged { kind: other.to_owned() }),
+    }
 }
 
 #[cfg(test)]
@@ -179,6 +191,7 @@ mod tests {
     #[test]
     fn every_wrong_shape_names_its_place() {
         let message = |m: Value| json!({"model": "m", "messages": [m]});
+        let part = |part: Value| message(json!({"role": "user", "content": [part]}));
         let cases = [
             (json!([]), ""),
             (json!({"messages": [{"role": "user", "content": "x"}]}), "model"),
@@ -192,6 +205,13 @@ mod tests {
             (message(json!({"role": "user"})), "messages[0].content"),
             (message(json!({"role": "user", "content": {"a": 1}})), "messages[0].content"),
             (message(json!({"role": "user", "content": ["x"]})), "messages[0].content[0]"),
+            (part(json!({"type": "thinking", "thinking": "x"})), "messages[0].content[0]"),
+            (part(json!({"type": "document", "text": "x"})), "messages[0].content[0]"),
+            (part(json!({"type": "Text", "text": "x"})), "messages[0].content[0]"),
+            (
+                part(json!({"type": "image_url", "image_url": {"url": "data:"}, "text": "x"})),
+                "messages[0].content[0]",
+            ),
             (
                 json!({"model": "m", "messages": [{"role": "user", "content": "x"}],
                 "stream": "true"}),

@@ -3,8 +3,8 @@
 use crate::error::ApiError;
 use crate::identity;
 use crate::wire::chat_reply::usage;
-use crate::wire::chat_request::{choices, conversation};
-use crate::wire::dialect::{Dialect, Head, data, unsent};
+use crate::wire::chat_request::{choices, conversation, include_usage};
+use crate::wire::dialect::{Dialect, Head, data, finish, unsent};
 use crate::wire::fields;
 use crate::wire::inquiry::Inquiry;
 use crate::wire::own_fields::own_fields;
@@ -15,8 +15,16 @@ use serde_json::{Value, json};
 /// What a chat model cannot do.
 const UNKNOWN_TO_CHAT: [&str; 3] = ["suffix", "echo", "best_of"];
 
+/// A request, checked.
+#[derive(Debug)]
+pub(crate) struct CompletionRequest {
+    pub inquiry: Inquiry,
+    /// Whether a stream ends with what it cost.
+    pub include_usage: bool,
+}
+
 /// Checks a request and puts it into chat form.
-pub(crate) fn parse(document: Value) -> Result<Inquiry, ApiError> {
+pub(crate) fn parse(document: Value) -> Result<CompletionRequest, ApiError> {
     let mut body = fields::object(document)?;
     let model = fields::model(&body)?;
     let Some(Value::String(prompt)) = body.remove("prompt") else {
@@ -30,12 +38,16 @@ pub(crate) fn parse(document: Value) -> Result<Inquiry, ApiError> {
         return Err(ApiError::invalid(name, "is not offered here"));
     }
     UNKNOWN_TO_CHAT.iter().for_each(|name| drop(body.remove(*name)));
+    // Here it is how many there should be; in chat form it is whether there should be any. None are given
+    // out either way: nobody judges the words a model did not choose.
+    body.remove("logprobs");
     let stream = fields::flag(&body, "stream")?;
+    let include_usage = include_usage(&body)?;
     let choices = choices(&body)?;
     let user = identity::user(&body)?;
     let metadata = fields::take_metadata(&mut body)?;
     body.insert("messages".into(), json!([{"role": "user", "content": prompt}]));
-    Ok(Inquiry {
+    let inquiry = Inquiry {
         model,
         conversation: conversation(body.get("messages"))?,
         stream,
@@ -44,20 +56,22 @@ pub(crate) fn parse(document: Value) -> Result<Inquiry, ApiError> {
         user,
         body,
         ..Inquiry::default()
-    })
+    };
+    Ok(CompletionRequest { inquiry, include_usage })
 }
 
 /// OpenAI's older completion interface.
 #[derive(Debug, Default)]
 pub(crate) struct Completion {
     omit_own_fields: bool,
+    include_usage: bool,
     head: Option<Head>,
     sent: usize,
 }
 
 impl Completion {
-    pub(crate) const fn new(omit_own_fields: bool) -> Self {
-        Self { omit_own_fields, head: None, sent: 0 }
+    pub(crate) const fn new(omit_own_fields: bool, include_usage: bool) -> Self {
+        Self { omit_own_fields, include_usage, head: None, sent: 0 }
     }
 
     fn object(head: Option<&Head>, choices: &Value) -> Value {
@@ -81,9 +95,12 @@ fn choice(index: usize, text: &str, finish: Option<&str>) -> Value {
 
 impl Dialect for Completion {
     fn whole(&self, reply: &Reply) -> Value {
-        let choices = reply.decision.choices.iter().enumerate().map(|(index, one)| {
-            choice(index, &one.delivered.text, Some(one.delivered.finish.as_str()))
-        });
+        let choices = reply
+            .decision
+            .choices
+            .iter()
+            .enumerate()
+            .map(|(index, one)| choice(index, &one.delivered.text, Some(finish(one))));
         let mut body = Self::object(Some(&Head::of(reply)), &choices.collect());
         body["usage"] = usage(reply);
         if !self.omit_own_fields {
@@ -108,10 +125,15 @@ impl Dialect for Completion {
         for (index, one) in choices.iter().enumerate() {
             let sent = if index == 0 { self.sent } else { 0 };
             let rest = unsent(&one.delivered.text, sent);
-            let mut last = self.chunk(index, rest, Some(one.delivered.finish.as_str()));
+            let mut last = self.chunk(index, rest, Some(finish(one)));
             if !self.omit_own_fields && index + 1 == choices.len() {
                 last["conclave"] = own_fields(reply);
             }
+            frames.push(data(&last));
+        }
+        if self.include_usage {
+            let mut last = Self::object(self.head.as_ref(), &json!([]));
+            last["usage"] = usage(reply);
             frames.push(data(&last));
         }
         frames.push(Bytes::from_static(b"data: [DONE]\n\n"));
@@ -120,5 +142,25 @@ impl Dialect for Completion {
 
     fn broken(&mut self, error: &ApiError) -> Vec<Bytes> {
         vec![data(&error.body(self.envelope()))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_means_something_else_in_chat_form_goes_no_further() {
+        let request = parse(json!({
+            "model": "m", "prompt": "Once", "logprobs": 3, "echo": false, "stream": true,
+            "stream_options": {"include_usage": true}, "max_tokens": 5,
+        }))
+        .unwrap();
+        assert!(request.include_usage && request.inquiry.stream);
+        let body = request.inquiry.body;
+        assert!(!body.contains_key("logprobs") && !body.contains_key("echo"));
+        assert_eq!(body["max_tokens"], 5);
+        assert_eq!(body["messages"][0]["content"], "Once");
+        assert!(parse(json!({"model": "m", "prompt": "x", "stream_options": 1})).is_err());
     }
 }

@@ -5,8 +5,8 @@
 
 use crate::error::{ApiError, Envelope};
 use bytes::Bytes;
-use conclave_core::AuditId;
-use conclave_engine::Reply;
+use conclave_core::{AuditId, Outcome};
+use conclave_engine::{Choice, ReleasedWindow, Reply};
 use serde_json::Value;
 
 /// What is known of a reply before it is decided.
@@ -31,6 +31,11 @@ impl Head {
         }
     }
 
+    /// The head of a reply of which something was released.
+    pub(crate) fn released(first: &ReleasedWindow, model: String) -> Self {
+        Self { id: first.id, created_s: first.timestamp_ms / 1_000, model }
+    }
+
     /// The id clients see; made of the audit id, so that either finds the other.
     pub(crate) fn visible_id(&self, prefix: &str) -> String {
         format!("{prefix}{}", self.id.0.simple())
@@ -52,6 +57,14 @@ pub(crate) trait Dialect: Send {
     /// The shape of errors.
     fn envelope(&self) -> Envelope {
         Envelope::OpenAi
+    }
+}
+
+/// Why a choice ends. One that no model answered must not look like one with nothing to say.
+pub(crate) fn finish(choice: &Choice) -> &'static str {
+    match choice.outcome {
+        Outcome::Failed => "content_filter",
+        _ => choice.delivered.finish.as_str(),
     }
 }
 

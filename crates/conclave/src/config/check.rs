@@ -63,6 +63,8 @@ fn ranges(config: &Config, found: &mut Findings) {
     found.range("limits.body_bytes_max", wide(limits.body_bytes_max), 1024, 64 << 20);
     found.range("limits.turns_max", wide(limits.turns_max), 1, 100_000);
     found.range("limits.connections_max", wide(limits.connections_max), 1, 1_000_000);
+    let each = wide(limits.connections_per_address_max);
+    found.range("limits.connections_per_address_max", each, 0, 1_000_000);
     found.range("limits.drain_timeout_ms", limits.drain_timeout_ms, 0, 600_000);
     found.range("limits.drain_grace_ms", limits.drain_grace_ms, 0, 60_000);
     found.range("deliberation.attempts_max", rules.attempts_max.into(), 1, 5);

@@ -318,6 +318,10 @@ pub struct Limits {
     /// Open connections.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub connections_max: usize,
+    /// Open connections from one address; 0 for half of all.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 1_000_000))]
+    pub connections_per_address_max: usize,
     /// Milliseconds running turns may take to finish after a request to stop.
     pub drain_timeout_ms: u64,
     /// Milliseconds connections are still accepted after a request to stop, while `/readyz` says 503.
@@ -326,9 +330,8 @@ pub struct Limits {
 }
 
 // A file that does not set it keeps the digest it had before this could be set.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
-const fn is_zero(number: &u64) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 impl Default for Limits {
@@ -337,6 +340,7 @@ impl Default for Limits {
             body_bytes_max: 8 * 1024 * 1024,
             turns_max: 1024,
             connections_max: 4096,
+            connections_per_address_max: 0,
             drain_timeout_ms: 30_000,
             drain_grace_ms: 0,
         }
