@@ -73,7 +73,8 @@ pub fn run(as_json: bool) -> anyhow::Result<Answer> {
 /// Every guard with what it does for one call, before the model and after.
 fn guards() -> anyhow::Result<Vec<(Guard, Work)>> {
     Guard::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .map(|guard| {
             let work = match guard {
                 Guard::Cost => cost()?,
