@@ -74,9 +74,8 @@ impl FileAnchor {
     pub fn trouble(&self) -> Option<String> {
         let state = self.queue.state();
         let waiting = state.waiting.len();
-        let behind = (waiting >= WAITING_TOLD).then(|| {
-            format!("{waiting} checkpoints wait for the anchor {}", self.path.display())
-        });
+        let behind = (waiting >= WAITING_TOLD)
+            .then(|| format!("{waiting} checkpoints wait for the anchor {}", self.path.display()));
         state.trouble.clone().or(behind)
     }
 

@@ -262,13 +262,12 @@ async fn killed_while_moving_to_postgresql() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_the_tables_are_made() {
     let cluster = conclave_testkit::Cluster::start().unwrap();
-    let homes: [Box<dyn Fn() -> Box<dyn Installation>>; 2] = [
-        Box::new(|| Box::new(OnSqlite::new(CONFIG))),
-        Box::new(|| Box::new(OnPostgres::new(cluster.fresh().unwrap(), CONFIG))),
-    ];
-    for home in homes {
+    for on_postgres in [false, true] {
         for nth in [1, 2, 7] {
-            let home = home();
+            let home: Box<dyn Installation> = match on_postgres {
+                true => Box::new(OnPostgres::new(cluster.fresh().unwrap(), CONFIG)),
+                false => Box::new(OnSqlite::new(CONFIG)),
+            };
             let order = format!("schema.step:{nth}");
             assert!(home.start(Some(&order)).is_empty(), "step {nth}: never reached");
             let mut received = Received::default();

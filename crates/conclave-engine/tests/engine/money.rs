@@ -4,9 +4,9 @@ use crate::fakes::{MemoryLedger, Scripted};
 use crate::turns::{House, house, jury, turn};
 use conclave_core::{GenerationFailure, MicroUsd, Mode, Outcome, Scrutiny, TenantId};
 use conclave_engine::{
-    AccountsInMemory, ArchiveError, AuditFailure, Caller, Clock, DeliverError, KnownPolicy, ModelDirectory,
-    OfferedModel, Policies, Records, RecordsInMemory, Settings, Steward, StewardState, TenantsError, Turn, Unpaid,
-    UsageAsk, UsageBook, UsagePage,
+    AccountsInMemory, ArchiveError, AuditFailure, Caller, Clock, DeliverError, KnownPolicy,
+    ModelDirectory, OfferedModel, Policies, Records, RecordsInMemory, Settings, Steward,
+    StewardState, TenantsError, Turn, Unpaid, UsageAsk, UsageBook, UsagePage,
 };
 use conclave_govern::{Account, Period, Price, Scope, TenantPolicy, Usd};
 use conclave_ledger::{Kind, Value};

@@ -214,7 +214,7 @@ fn abandoned(conn: &Conn, long_ago: i64) -> Result<Vec<Note>, LinkError> {
     let rows = conn.query(sql, &[(&long_ago, Type::INT8)])?;
     let notes = rows.iter().map(|row| {
         let id = row.try_get::<_, &[u8]>(0)?.try_into().unwrap_or([0; 16]);
-        let number = |at| row.try_get::<_, i64>(at).map(i64::cast_unsigned);
+        let number = |at: usize| row.try_get::<_, i64>(at).map(i64::cast_unsigned);
         Ok(Note::of_abandoned(id, number(1)?, number(2)?, number(3)?))
     });
     notes.collect()

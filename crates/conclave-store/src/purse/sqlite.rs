@@ -145,7 +145,7 @@ fn abandoned(tx: &Transaction<'_>, long_ago: i64) -> rusqlite::Result<Vec<Note>>
     let sql = "DELETE FROM purse_hold WHERE charged = 1 AND expires_ms < ?1
                RETURNING id, tenant, most, made_ms";
     let mut gone = tx.prepare_cached(sql)?;
-    let number = |row: &Row<'_>, at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    let number = |row: &Row<'_>, at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
     let notes = gone.query_map([long_ago], |row| {
         let (tenant, most) = (number(row, 1)?, number(row, 2)?);
         Ok(Note::of_abandoned(row.get(0)?, tenant, most, number(row, 3)?))

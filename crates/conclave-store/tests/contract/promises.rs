@@ -305,7 +305,10 @@ async fn the_query_tables_can_be_derived_again(place: &Place) {
     drop(store);
     place.sound();
     // Rules that stand in no leaf said this; whoever derives again has them no more.
-    change(place, "UPDATE response_audit_log SET data_retention_until = 1900000000000 WHERE seq < 9");
+    change(
+        place,
+        "UPDATE response_audit_log SET data_retention_until = 1900000000000 WHERE seq < 9",
+    );
     let kept = "SELECT count(*) FROM response_audit WHERE data_retention_until IS NOT NULL";
     let kept_before = number(place, kept);
     assert!(kept_before > 0);

@@ -9,8 +9,8 @@ use crate::postgres::link::{Conn, Param};
 use crate::postgres::usage;
 use crate::replica::Identity;
 use conclave_ledger::{
-    Auditor, CompactRange, Entry, Forgotten, Head, Kind, Leaf, Rotation, TILE_WIDTH, TileEdge, TileId,
-    encode_hashes,
+    Auditor, CompactRange, Entry, Forgotten, Head, Kind, Leaf, Rotation, TILE_WIDTH, TileEdge,
+    TileId, encode_hashes,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
