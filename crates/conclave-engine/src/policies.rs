@@ -304,6 +304,7 @@ fn numbers(policy: &TenantPolicy) -> Public {
         ("downgrades", Public::Bool(policy.auto_downgrade_enabled)),
         ("threshold", small(policy.harm_threshold.map(u64::from))),
         ("retention_days", small(policy.retention_days.map(u64::from))),
+        ("audit_failure", policy.audit_failure.map_or(Public::Null, |what| what.as_str().into())),
         ("allowed_models", count(policy.allowed_models.len())),
         ("blocked_models", count(policy.blocked_models.len())),
     ])

@@ -73,11 +73,13 @@ impl Engine {
         }
     }
 
-    /// Whether a reply to this turn may leave although nothing could be recorded. Where most is at
-    /// stake, it may not, whatever the operator said.
+    /// Whether a reply to this turn may leave although nothing could be recorded: the operator must
+    /// say so and the tenant must not object. Where most is at stake it may not, whatever they said.
     fn delivers_unrecorded(&self, turn: &Turn) -> bool {
         let grave = matches!(turn.context.sensitivity, Sensitivity::High | Sensitivity::Sacred);
-        self.settings.audit_failure == AuditFailure::DeliverAndAlert && !grave
+        let tenant = self.in_force(&turn.tenant).policy.audit_failure;
+        let strictest = tenant.max(Some(self.settings.audit_failure));
+        strictest == Some(AuditFailure::DeliverAndAlert) && !grave
     }
 
     fn words(&self, turn: &Turn, decision: &Decision, review: Option<&NewReview>) -> Body {

@@ -1,18 +1,8 @@
 //! What an operator may set about turns; what the directives fix is not here.
 
 use conclave_core::{Bars, Mode, Scrutiny};
+pub use conclave_govern::AuditFailure;
 use std::time::Duration;
-
-/// What happens to a reply whose decision no disk takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AuditFailure {
-    /// It is withheld, and where the trouble is known already, no model is asked.
-    #[default]
-    Hold,
-    /// It is delivered, counted and reported; the log states later which numbers are missing. Turns of
-    /// high or sacred sensitivity are held all the same.
-    DeliverAndAlert,
-}
 
 /// When the parts of a streamed reply may leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +36,7 @@ pub struct Settings {
     pub block_injection: bool,
     /// Whether reviewers or alerts are configured: only then may a message say that a person will look.
     pub staffed: bool,
-    /// What happens to a reply whose decision no disk takes.
+    /// What happens to a reply whose decision no disk takes; a tenant may be stricter.
     pub audit_failure: AuditFailure,
     /// When the parts of a streamed reply may leave.
     pub stream: StreamPolicy,

@@ -16,7 +16,7 @@ mod armed {
     pub const VARIABLE: &str = "CONCLAVE_DIE_AT";
 
     /// Every place there is.
-    pub const PLACES: [&str; 30] = [
+    pub const PLACES: [&str; 34] = [
         "turn.accepted",
         "turn.answered",
         "turn.decided",
@@ -47,6 +47,10 @@ mod armed {
         "purge.entered",
         "keys.prepared",
         "keys.replaced",
+        "rebuild.derived",
+        "move.copied",
+        "move.committed",
+        "schema.step",
     ];
 
     struct Order {

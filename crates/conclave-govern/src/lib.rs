@@ -38,7 +38,7 @@ pub use looking::{Protocols, look};
 pub use money::{Reserve, Scope, Scopes};
 pub use names::{NAME_BYTES_MAX, Unfit};
 pub use period::{Period, date_of, day_of, parse_date};
-pub use policy::{Allowance, Breaker, PolicyError, TenantPolicy};
+pub use policy::{Allowance, AuditFailure, Breaker, PolicyError, TenantPolicy};
 pub use prices::{
     GUIDANCE_TOKENS_MAX, MESSAGE_TOKENS, OUTPUT_TOKENS_DEFAULT, PART_TOKENS_MAX, Price, PriceError,
     PriceTable, Size,

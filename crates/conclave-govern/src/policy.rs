@@ -29,6 +29,28 @@ pub struct Allowance {
     pub monthly_usd: Option<Usd>,
 }
 
+/// What happens to a reply whose decision no disk takes; the stricter is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditFailure {
+    /// It is delivered, counted and reported; the log states later which numbers are missing. Turns of
+    /// high or sacred sensitivity are held all the same.
+    DeliverAndAlert,
+    /// It is withheld, and where the trouble is known already, no model is asked.
+    Hold,
+}
+
+impl AuditFailure {
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DeliverAndAlert => "deliver_and_alert",
+            Self::Hold => "hold",
+        }
+    }
+}
+
 /// When a conversation that runs away is stopped for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -105,6 +127,9 @@ pub struct TenantPolicy {
     /// Days after which the words of a decision are deleted; 0 keeps them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<u32>,
+    /// What happens to a reply whose decision no disk takes; stricter than the operator's only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit_failure: Option<AuditFailure>,
 }
 
 impl Default for TenantPolicy {
@@ -133,6 +158,7 @@ impl Default for TenantPolicy {
             require_consent_for_agents: Vec::new(),
             regions: Vec::new(),
             retention_days: None,
+            audit_failure: None,
         }
     }
 }
@@ -338,6 +364,7 @@ impl TenantPolicy {
         join(&mut self.require_consent_for_agents, &defaults.require_consent_for_agents);
         join(&mut self.regions, &defaults.regions);
         self.scrutiny_min = self.scrutiny_min.max(defaults.scrutiny_min);
+        self.audit_failure = self.audit_failure.max(defaults.audit_failure);
         self.harm_threshold = match (self.harm_threshold, defaults.harm_threshold) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),

@@ -99,17 +99,19 @@ fn a_request_counts_towards_every_limit_that_concerns_it() {
 fn what_tightens_is_never_loosened_by_the_other() {
     let operator = TenantPolicy::parse(json!({
         "daily_budget_usd": 5, "harm_threshold": 20, "scrutiny_min": "raised",
-        "block_injection": true, "require_consent_for_agents": ["chat"], "regions": ["DE"],
+        "block_injection": true, "audit_failure": "hold", "require_consent_for_agents": ["chat"], "regions": ["DE"],
     }))
     .unwrap();
     let tenant = TenantPolicy::parse(json!({
         "harm_threshold": 30, "daily_budget_usd": 7, "require_consent_for_agents": ["de-escalator"],
+        "audit_failure": "deliver_and_alert",
     }))
     .unwrap();
     let both = tenant.over(&operator);
     assert_eq!(both.harm_threshold, Some(20));
     assert_eq!(both.scrutiny_min, Some(Scrutiny::Raised));
     assert!(both.block_injection);
+    assert_eq!(both.audit_failure, Some(AuditFailure::Hold));
     assert!(both.requires_consent("chat") && both.requires_consent("de-escalator"));
     assert!(!both.requires_consent("embeddings"));
     assert_eq!(both.regions, ["DE"]);

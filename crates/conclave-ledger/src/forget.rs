@@ -113,7 +113,8 @@ impl Forgotten {
     }
 
     /// Whether the body of an entry may be missing.
-    pub(crate) fn explains(&self, seq: u64, leaf: &Leaf) -> bool {
+    #[must_use]
+    pub fn explains(&self, seq: u64, leaf: &Leaf) -> bool {
         let (tenant, subject) = (leaf.draft.tenant, leaf.draft.subject);
         let erased = subject.and_then(|subject| self.erased.get(&(tenant, subject)));
         // The latest purge reaches furthest, so it is asked first.

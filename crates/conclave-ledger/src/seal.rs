@@ -279,3 +279,7 @@ fn open(
 #[cfg(test)]
 #[path = "seal_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "seal_two_keys_tests.rs"]
+mod two_keys_tests;

@@ -1,10 +1,11 @@
 //! Anchors: copies of every checkpoint in places that whoever holds the database does not hold.
 //!
-//! **Invariant:** an anchor never delays an entry or a checkpoint: the file is written on the
-//! publisher's thread, the webhook has a bounded queue and a task of its own.
+//! **Invariant:** an anchor never delays an entry or a checkpoint: the file has a bounded queue and a
+//! thread of its own, the webhook a bounded queue and a task of its own.
 //!
 //! **Invariant:** trouble with an anchor is told in `/health` until it is over.
 
+use crate::anchor_file::FileAnchor;
 use crate::config::{Config, SecretRef};
 use crate::witness::Witnesses;
 use anyhow::{Context, anyhow};
@@ -16,9 +17,7 @@ use conclave_store::{Anchor, LedgerReader, Store};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -37,7 +36,7 @@ const SECRET_START: &str = "whsec_";
 
 /// Where checkpoints are copied to.
 pub struct Anchors {
-    file: Option<PathBuf>,
+    file: Option<FileAnchor>,
     webhook: Option<Webhook>,
     witnesses: Option<Witnesses>,
     /// Says up to which checkpoint the webhook has taken them.
@@ -55,7 +54,6 @@ struct Webhook {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<(u64, String)>,
-    file_trouble: Option<String>,
     webhook_trouble: Option<String>,
 }
 
@@ -80,25 +78,31 @@ impl Anchors {
         }
         let (state, wake, mark) =
             (Mutex::default(), Notify::new(), config.server.data.join("anchored"));
-        let file = anchor.file.clone();
+        let file = anchor.file.clone().map(FileAnchor::new).transpose();
+        let file = file.context("ledger.anchor.file")?;
         Ok(Some(Arc::new(Self { file, webhook, witnesses, mark, state, wake, clock })))
     }
 
-    /// Takes up what the webhook had not taken when the gateway stopped.
+    /// Takes up what the webhook had not taken when the gateway stopped, and shows the last checkpoint
+    /// to witnesses that may not have seen it.
     ///
     /// # Errors
     /// When the stored checkpoints cannot be read.
     pub fn recall(&self, stored: &LedgerReader) -> anyhow::Result<()> {
         let sent = std::fs::read_to_string(&self.mark).ok();
-        let Some(sent) = sent.and_then(|text| text.trim().parse::<u64>().ok()) else {
-            return Ok(());
-        };
+        let sent = sent.and_then(|text| text.trim().parse::<u64>().ok());
+        let mut last = None;
         stored.checkpoints(|size, note, _| {
-            if size > sent {
+            if sent.is_some_and(|sent| size > sent) {
                 self.enqueue(size, note);
             }
+            last = Some((size, note.to_owned()));
             anyhow::Ok(())
-        })
+        })?;
+        if let (Some(witnesses), Some((size, note))) = (&self.witnesses, last) {
+            witnesses.recall(size, &note);
+        }
+        Ok(())
     }
 
     fn enqueue(&self, size: u64, note: &str) {
@@ -179,12 +183,8 @@ impl Anchors {
 
 impl Anchor for Anchors {
     fn published(&self, size: u64, note: &str) {
-        if let Some(path) = &self.file {
-            let trouble = append(path, size, note).err();
-            if let Some(error) = &trouble {
-                tracing::error!(error, "a checkpoint could not be anchored in its file");
-            }
-            self.state().file_trouble = trouble;
+        if let Some(file) = &self.file {
+            file.published(size, note);
         }
         self.enqueue(size, note);
         if let Some(witnesses) = &self.witnesses {
@@ -193,19 +193,10 @@ impl Anchor for Anchors {
     }
 
     fn trouble(&self) -> Option<String> {
-        let state = self.state();
-        let own = state.file_trouble.clone().or_else(|| state.webhook_trouble.clone());
+        let own = self.file.as_ref().and_then(FileAnchor::trouble);
+        let own = own.or_else(|| self.state().webhook_trouble.clone());
         own.or_else(|| self.witnesses.as_ref().and_then(Witnesses::trouble))
     }
-}
-
-/// Adds one line and makes it durable. The file is opened each time, so that it can be moved away.
-fn append(path: &Path, size: u64, note: &str) -> Result<(), String> {
-    let written = OpenOptions::new().create(true).append(true).open(path).and_then(|mut file| {
-        writeln!(file, "{}", json!({"size": size, "note": note}))?;
-        file.sync_all()
-    });
-    written.map_err(|error| format!("cannot write to the anchor {}: {error}", path.display()))
 }
 
 fn secret(reference: Option<&SecretRef>) -> anyhow::Result<Vec<u8>> {
@@ -248,6 +239,7 @@ fn message_id(size: u64, note: &str) -> String {
 mod tests {
     use super::*;
     use crate::system::SystemClock;
+    use std::path::Path;
 
     #[test]
     fn the_signature_is_that_of_standard_webhooks() {
@@ -256,29 +248,6 @@ mod tests {
         let body = "{\"test\": 2432232314}";
         let signed = sign(&secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", body);
         assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
-    }
-
-    #[test]
-    fn a_file_gets_a_line_for_each_checkpoint_and_trouble_is_told() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut config = Config::default();
-        assert!(Anchors::new(&config, Arc::new(SystemClock)).unwrap().is_none());
-        config.ledger.anchor.file = Some(dir.path().join("notes.jsonl"));
-        let anchors = Anchors::new(&config, Arc::new(SystemClock)).unwrap().unwrap();
-        anchors.published(1, "a\n\nb\n");
-        anchors.published(2, "c\n");
-        let text = std::fs::read_to_string(dir.path().join("notes.jsonl")).unwrap();
-        let lines: Vec<serde_json::Value> =
-            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(
-            lines,
-            [json!({"size": 1, "note": "a\n\nb\n"}), json!({"size": 2, "note": "c\n"})]
-        );
-        assert_eq!(anchors.trouble(), None);
-        config.ledger.anchor.file = Some(dir.path().join("none/notes.jsonl"));
-        let anchors = Anchors::new(&config, Arc::new(SystemClock)).unwrap().unwrap();
-        anchors.published(1, "a\n");
-        assert!(anchors.trouble().unwrap().contains("cannot write to the anchor"));
     }
 
     const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

@@ -1,6 +1,7 @@
 //! One binary: gateway, checks, ledger, keys.
 
 mod anchor;
+mod anchor_file;
 mod assemble;
 mod bare;
 mod cli;

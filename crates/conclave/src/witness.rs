@@ -74,6 +74,18 @@ impl Witnesses {
         self.newest.send_replace((size, note.to_owned()));
     }
 
+    /// Shows the last checkpoint of an earlier run, unless there is a newer one: a witness that was
+    /// away then may not have seen it.
+    pub fn recall(&self, size: u64, note: &str) {
+        self.newest.send_if_modified(|newest| {
+            let is_newer = size > newest.0;
+            if is_newer {
+                *newest = (size, note.to_owned());
+            }
+            is_newer
+        });
+    }
+
     /// What a witness that fails again and again says.
     pub fn trouble(&self) -> Option<String> {
         self.witnesses.iter().find_map(|witness| witness.state().trouble.clone())
@@ -115,6 +127,9 @@ impl Witness {
             }
             match self.ask(&*proofs, size, &note).await {
                 Ok(cosignature) => {
+                    if failures > 0 {
+                        tracing::info!(witness = self.key.name(), "a witness cosigns again");
+                    }
                     failures = 0;
                     self.state().trouble = None;
                     keep(&store, (size, note), cosignature).await;
@@ -130,7 +145,10 @@ impl Witness {
 
     fn note_failure(&self, failures: usize, error: &str) {
         let name = self.key.name();
-        tracing::warn!(witness = name, error, failures, "a witness did not cosign");
+        // There is a checkpoint every second, and one that is away for a day is told in `/health`.
+        if failures <= FAILURES_TOLD || failures.is_power_of_two() {
+            tracing::warn!(witness = name, error, failures, "a witness did not cosign");
+        }
         if failures >= FAILURES_TOLD {
             let sentence = format!("the witness {name} failed {failures} times in a row: {error}");
             self.state().trouble = Some(sentence);

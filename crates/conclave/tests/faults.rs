@@ -13,7 +13,8 @@ mod faults_suite;
 mod house;
 
 use conclave_testkit::{Behaviour, MockModel};
-use faults_suite::{Dice, Installation, OnSqlite, Received, check, check_and_tell, load};
+use faults_suite::{Dice, Installation, OnPostgres, OnSqlite};
+use faults_suite::{Received, check, check_and_tell, load};
 use house::{House, Reply, conclave, config_for};
 use std::process::Command;
 
@@ -33,8 +34,11 @@ async fn die_at(place: &str, nth: u64) {
 
 /// The same, where more replies than a few may go by before the place is reached.
 async fn die_within(replies: usize, place: &str, nth: u64) {
+    die_in(&OnSqlite::new(CONFIG), replies, place, nth).await;
+}
+
+async fn die_in(home: &dyn Installation, replies: usize, place: &str, nth: u64) {
     let what = format!("{place}, time {nth}");
-    let home = OnSqlite::new(CONFIG);
     let mut received = Received::default();
     let house = home.start(None).pop().expect("it starts");
     assert_eq!(load(house, 4, usize::MAX, Some(6), &mut received).await, SIGKILL);
@@ -46,7 +50,7 @@ async fn die_within(replies: usize, place: &str, nth: u64) {
             assert_eq!(ended, SIGKILL, "{what}: it never came there");
         }
     }
-    check(&home, &received, &what).await;
+    check(home, &received, &what).await;
 }
 
 macro_rules! places {
@@ -61,11 +65,14 @@ macro_rules! places {
         }
     )+
 
+    const KILLED_IN_A_TURN: &[&str] = &[$($($place),+),+];
+
     /// So that a new place cannot be forgotten here.
     const KILLED_AT: &[&str] = &[
         $($($place),+),+, "spool.before_create", "spool.created", "drain.before_remove",
         "run.recorded", "checkpoint.signed", "checkpoint.kept", "erase.forgotten", "erase.entered",
-        "keys.prepared", "keys.replaced",
+        "keys.prepared", "keys.replaced", "rebuild.derived", "move.copied", "move.committed",
+        "schema.step",
         // In the store, where a test has the clock: `c13_a_purge_that_is_killed_is_finished_or_never_begun`.
         "purge.chosen", "purge.entered",
         // In the store as well: `f04_killed_while_handing_over_again_it_goes_on_at_the_next_start`.
@@ -83,16 +90,22 @@ places! {
     killed_around_the_commit: "drain.before_commit", "drain.committed";
 }
 
+/// Two segments are made at every start, and what recovery has drained is removed once.
+const SEGMENTS: &[(&str, u64)] = &[
+    ("spool.before_create", 1),
+    ("spool.before_create", 2),
+    ("spool.created", 1),
+    ("spool.created", 2),
+    ("drain.before_remove", 1),
+];
+
+/// Checkpoints are signed once a second.
+const CHECKPOINTS: &[(&str, u64)] =
+    &[("checkpoint.signed", 1), ("checkpoint.kept", 1), ("checkpoint.kept", 2)];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_making_or_removing_a_segment() {
-    // Two segments are made at every start, and what recovery has drained is removed once.
-    for (place, nth) in [
-        ("spool.before_create", 1),
-        ("spool.before_create", 2),
-        ("spool.created", 1),
-        ("spool.created", 2),
-        ("drain.before_remove", 1),
-    ] {
+    for &(place, nth) in SEGMENTS {
         die_at(place, nth).await;
     }
 }
@@ -100,9 +113,24 @@ async fn killed_while_making_or_removing_a_segment() {
 /// C-12: a size never gets two notes, and what was signed before is still begun with.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_signing_a_checkpoint() {
-    for (place, nth) in [("checkpoint.signed", 1), ("checkpoint.kept", 1), ("checkpoint.kept", 2)] {
-        // Checkpoints are signed once a second.
+    for &(place, nth) in CHECKPOINTS {
         die_within(100_000, place, nth).await;
+    }
+}
+
+/// The same places on PostgreSQL; those inside a batch twice, because there it is the server that
+/// takes back what was half done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_every_place_with_postgresql() {
+    let cluster = conclave_testkit::Cluster::start().unwrap();
+    let batches = KILLED_IN_A_TURN.iter().filter(|place| place.starts_with("drain."));
+    let turns = KILLED_IN_A_TURN.iter().map(|place| (*place, 1));
+    let turns = turns.chain(batches.map(|place| (*place, 3))).chain(SEGMENTS.iter().copied());
+    let turns = turns.map(|(place, nth)| (500, place, nth));
+    let notes = CHECKPOINTS.iter().map(|(place, nth)| (100_000, *place, *nth));
+    for (replies, place, nth) in turns.chain(notes) {
+        let home = OnPostgres::new(cluster.fresh().unwrap(), CONFIG);
+        die_in(&home, replies, place, nth).await;
     }
 }
 
@@ -181,6 +209,73 @@ async fn killed_while_forgetting_or_replacing_keys() {
             let report = verified(dir.path(), url.as_deref());
             let left = if erasing { 1 } else { 2 };
             assert_eq!(report["opened"], left, "{place}: {report}");
+        }
+    }
+}
+
+/// C-13: derived tables are as they were or as they shall be, and can be made again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_deriving_tables_again() {
+    let cluster = conclave_testkit::Cluster::start().unwrap();
+    for url in [None, Some(cluster.fresh().unwrap())] {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = url.as_ref().map(|url| format!("[storage]\ndatabase = \"{url}\"\n"));
+        two_people(dir.path(), &format!("{CONFIG}{}", storage.unwrap_or_default())).await;
+        let data = dir.path().join("data");
+        let mut args = vec!["ledger", "rebuild", "--data", data.to_str().unwrap()];
+        args.extend(url.iter().flat_map(|url| ["--database", url.as_str()]));
+        let mut program = Command::new(env!("CARGO_BIN_EXE_conclave"));
+        program.args(&args).env(conclave_failpoint::VARIABLE, "rebuild.derived:1");
+        assert_eq!(program.output().unwrap().status.code(), None, "it never came there");
+        let before = verified(dir.path(), url.as_deref());
+        assert_eq!(conclave(&args).status.code(), Some(0));
+        assert_eq!(verified(dir.path(), url.as_deref())["root"], before["root"]);
+    }
+}
+
+/// C-13: a log that moves stands in one database or in the other, never half in each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_moving_to_postgresql() {
+    let cluster = conclave_testkit::Cluster::start().unwrap();
+    for place in ["move.copied", "move.committed"] {
+        let dir = tempfile::tempdir().unwrap();
+        two_people(dir.path(), CONFIG).await;
+        let before = verified(dir.path(), None);
+        let (data, url) = (dir.path().join("data"), cluster.fresh().unwrap());
+        let (data, to) = (data.to_str().unwrap(), ["--database", url.as_str()]);
+        let args = ["--json", "migrate", "sqlite-to-postgres", "--data", data, to[0], to[1]];
+        let mut program = Command::new(env!("CARGO_BIN_EXE_conclave"));
+        program.args(args).env(conclave_failpoint::VARIABLE, format!("{place}:1"));
+        assert_eq!(program.output().unwrap().status.code(), None, "{place}: never reached");
+        assert_eq!(verified(dir.path(), None)["root"], before["root"], "{place}");
+        let again = conclave(&args);
+        let moved: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+        assert_eq!(again.status.code(), Some(0), "{place}: {moved}");
+        assert_eq!((&moved["verified"], &moved["root"]), (&true.into(), &before["root"]));
+        assert_eq!(moved["was_there"], place == "move.committed", "{moved}");
+        let config = format!("{CONFIG}[storage]\ndatabase = \"{url}\"\n");
+        let program = Command::new(env!("CARGO_BIN_EXE_conclave"));
+        assert!(House::try_start(program, dir.path(), &config).unwrap().stop(), "{place}");
+        assert_eq!(verified(dir.path(), Some(&url))["opened"], 2, "{place}");
+    }
+}
+
+/// C-13, F-20: a step of the schema that was interrupted is made by the next start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_the_tables_are_made() {
+    let cluster = conclave_testkit::Cluster::start().unwrap();
+    for on_postgres in [false, true] {
+        for nth in [1, 2, 7] {
+            let home: Box<dyn Installation> = match on_postgres {
+                true => Box::new(OnPostgres::new(cluster.fresh().unwrap(), CONFIG)),
+                false => Box::new(OnSqlite::new(CONFIG)),
+            };
+            let order = format!("schema.step:{nth}");
+            assert!(home.start(Some(&order)).is_empty(), "step {nth}: never reached");
+            let mut received = Received::default();
+            let house = home.start(None).pop().expect("it starts");
+            assert_eq!(load(house, 2, 3, None, &mut received).await, None);
+            check(&*home, &received, &format!("step {nth}")).await;
         }
     }
 }

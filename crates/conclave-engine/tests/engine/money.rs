@@ -4,9 +4,9 @@ use crate::fakes::{MemoryLedger, Scripted};
 use crate::turns::{House, house, jury, turn};
 use conclave_core::{GenerationFailure, MicroUsd, Mode, Outcome, Scrutiny, TenantId};
 use conclave_engine::{
-    AccountsInMemory, ArchiveError, Caller, Clock, DeliverError, KnownPolicy, ModelDirectory,
-    OfferedModel, Policies, Records, RecordsInMemory, Steward, StewardState, TenantsError, Unpaid,
-    UsageAsk, UsageBook, UsagePage,
+    AccountsInMemory, ArchiveError, AuditFailure, Caller, Clock, DeliverError, KnownPolicy,
+    ModelDirectory, OfferedModel, Policies, Records, RecordsInMemory, Settings, Steward,
+    StewardState, TenantsError, Turn, Unpaid, UsageAsk, UsageBook, UsagePage,
 };
 use conclave_govern::{Account, Period, Price, Scope, TenantPolicy, Usd};
 use conclave_ledger::{Kind, Value};
@@ -318,6 +318,39 @@ async fn a_policy_tightens_the_reading_of_a_turn() {
     let reply = kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
     assert_eq!(reply.decision.scrutiny, Scrutiny::Strict);
     assert_eq!(reply.decision.input.threshold.hundredths(), 1);
+}
+
+/// F-05: the operator lets replies leave unrecorded; a tenant may hold its own all the same, and no
+/// tenant can let leave what the operator holds.
+#[tokio::test]
+async fn of_two_tenants_each_gets_the_stricter_word_about_what_no_disk_takes() {
+    use AuditFailure::{DeliverAndAlert, Hold};
+    let acme = TenantId::new("acme").unwrap();
+    for (operator, own, leaves) in [
+        (DeliverAndAlert, "hold", [true, false]),
+        (DeliverAndAlert, "deliver_and_alert", [true, true]),
+        (Hold, "deliver_and_alert", [false, false]),
+    ] {
+        let model = kind();
+        let mut kept = kept(model.clone(), json!({}));
+        let engine = &mut kept.house.engine;
+        let settings = Settings { audit_failure: operator, ..(*engine.settings).clone() };
+        engine.settings = Arc::new(settings);
+        let policies = engine.steward.as_ref().unwrap().state.policies();
+        policies.set(&acme, json!({"audit_failure": own}), None, NOW).await.unwrap();
+        kept.house.ledger.ill.store(true, Ordering::Relaxed);
+        kept.house.ledger.broken.store(true, Ordering::Relaxed);
+        for (tenant, leaves) in [tenant(), acme.clone()].into_iter().zip(leaves) {
+            let asked = model.asked.lock().unwrap().len();
+            let turn = Turn { tenant, ..turn("My day was long.") };
+            let reply = kept.house.engine.deliver(turn).await;
+            assert_eq!(reply.is_ok(), leaves, "{operator:?}, {own}");
+            let held = matches!(reply, Err(DeliverError::AuditUnavailable(_)));
+            assert_eq!(held, !leaves, "{operator:?}, {own}");
+            let paid = model.asked.lock().unwrap().len() > asked;
+            assert_eq!(paid, leaves, "what is held costs nothing");
+        }
+    }
 }
 
 #[tokio::test]

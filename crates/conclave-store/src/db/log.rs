@@ -6,15 +6,18 @@
 use super::columns::{DecisionColumns, DeliveryColumns, column};
 use super::forgotten::forget_words;
 use super::judgement::Judgement;
+use super::open_reader;
 use super::tiles::{self, TileWriter};
 use super::usage::{self, UsageColumns};
 use crate::forget::Retention;
 use crate::replica::Identity;
+use conclave_failpoint as failpoint;
 use conclave_ledger::{
     CompactRange, EntryId, Gap, Kind, Leaf, Rotation, TileEdge, Value, leaf_hash,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, TransactionBehavior, params};
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 /// How many rows are written together when all are derived again.
 const REDERIVED_TOGETHER: usize = 1_000;
@@ -84,8 +87,12 @@ pub(crate) fn open_deliveries(
 /// Derives every row again from the log, in one transaction; says from how many entries.
 pub(crate) fn rederive(conn: &mut Connection) -> rusqlite::Result<u64> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Until when words were to be kept follows from rules that stand in no leaf.
     tx.execute_batch(
-        "DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation;
+        "CREATE TEMP TABLE kept_until (seq INTEGER PRIMARY KEY, until INTEGER NOT NULL);
+         INSERT INTO kept_until SELECT seq, data_retention_until FROM response_audit_log
+         WHERE data_retention_until IS NOT NULL;
+         DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation;
          DELETE FROM log_forgotten; DELETE FROM ai_usage_events",
     )?;
     let mut entries = 0;
@@ -106,8 +113,23 @@ pub(crate) fn rederive(conn: &mut Connection) -> rusqlite::Result<u64> {
         }
         inserter.write_decisions()?;
     }
+    tx.execute_batch(
+        "UPDATE response_audit_log SET data_retention_until =
+             (SELECT until FROM kept_until k WHERE k.seq = response_audit_log.seq)
+         WHERE seq IN (SELECT seq FROM kept_until); DROP TABLE temp.kept_until",
+    )?;
+    failpoint::reach("rebuild.derived");
     tx.commit()?;
     Ok(entries)
+}
+
+/// Until when the words of decisions are to be kept, after a position, a page of them in order.
+pub(crate) fn kept_until(database: &Path, after: i64) -> rusqlite::Result<Vec<(i64, i64)>> {
+    let conn = open_reader(database)?;
+    let sql = "SELECT seq, data_retention_until FROM response_audit_log
+               WHERE seq > ?1 AND data_retention_until IS NOT NULL ORDER BY seq LIMIT 10000";
+    let mut rows = conn.prepare(sql)?;
+    rows.query_map([after], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// Fills what a log from before these columns lacks. Until when words are kept stays as it was noted.
@@ -252,14 +274,14 @@ impl<'tx> Inserter<'tx> {
                 Ok(())
             }
             Kind::Delivery => self.deliver(seq, leaf),
-            Kind::KeyChange => self.note_change(seq, &leaf.draft.public),
             Kind::KeyRotate => self.note_rotation(seq, &leaf.draft.public),
             Kind::SubjectErase => {
                 self.note_change(seq, &leaf.draft.public)?;
                 self.forget(seq, leaf)
             }
             Kind::RetentionPurge => self.forget(seq, leaf),
-            _ => Ok(()),
+            // Whatever became of a note is found again by its id.
+            _ => self.note_change(seq, &leaf.draft.public),
         }
     }
 

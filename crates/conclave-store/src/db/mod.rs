@@ -21,7 +21,7 @@ mod words;
 pub(crate) use columns::{DecisionColumns, DeliveryColumns};
 pub(crate) use forgotten::claims;
 pub(crate) use judgement::Judgement;
-pub(crate) use log::{Hole, LogState, rederive, states};
+pub(crate) use log::{Hole, LogState, kept_until, rederive, states};
 pub(crate) use schema::{FORGETS_SINCE, KEYS, LEDGER, OPS, TILES_SINCE, USAGE_SINCE};
 pub(crate) use snapshot::{SqliteSnapshots, published};
 pub(crate) use sqlite_log::{SqliteLog, SqliteSource};
@@ -32,6 +32,7 @@ pub(crate) use words::SqliteWords;
 
 use crate::durable::private;
 use crate::error::StoreError;
+use conclave_failpoint as failpoint;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
@@ -150,6 +151,7 @@ pub(crate) fn user_version(conn: &Connection) -> rusqlite::Result<i64> {
 fn apply(tx: Transaction<'_>, version: i64, migration: &str) -> rusqlite::Result<()> {
     tx.execute_batch(migration)?;
     tx.pragma_update(None, "user_version", version)?;
+    failpoint::reach("schema.step");
     tx.commit()
 }
 

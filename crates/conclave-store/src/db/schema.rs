@@ -139,6 +139,41 @@ ALTER TABLE ai_usage_events ADD COLUMN session BLOB;
 ALTER TABLE ai_usage_events ADD COLUMN key_id TEXT;
 ALTER TABLE ai_usage_events ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
 ",
+    // Decisions under the names of the design, with the words beside them as they are kept: sealed.
+    // And what was used, by day, tenant, agent and model.
+    "
+CREATE INDEX audit_by_time ON response_audit_log (timestamp_ms);
+CREATE VIEW response_audit AS
+    SELECT lower(substr(hex(a.id), 1, 8) || '-' || substr(hex(a.id), 9, 4) || '-' ||
+                 substr(hex(a.id), 13, 4) || '-' || substr(hex(a.id), 17, 4) || '-' ||
+                 substr(hex(a.id), 21)) AS id,
+           a.tenant AS tenant_id, iif(a.subject IS NULL, NULL, lower(hex(a.subject))) AS user_id,
+           iif(a.session IS NULL, NULL, lower(hex(a.session))) AS session_id,
+           strftime('%Y-%m-%dT%H:%M:%fZ', a.timestamp_ms / 1000.0, 'unixepoch') AS timestamp,
+           a.verifying_agents, a.consensus_result, a.safety_score_e4 / 10000.0 AS safety_score,
+           a.action,
+           strftime('%Y-%m-%dT%H:%M:%fZ', a.delivered_ms / 1000.0, 'unixepoch')
+               AS delivery_timestamp,
+           a.delivery_status, a.regeneration_attempts, a.drift_alerts,
+           strftime('%Y-%m-%dT%H:%M:%fZ', a.data_retention_until / 1000.0, 'unixepoch')
+               AS data_retention_until,
+           a.anonymized, a.exchange_count, a.latency_ms, a.crisis, a.outcome, a.policy,
+           a.directives, a.seq AS leaf_position, b.body AS sealed_words
+    FROM response_audit_log a LEFT JOIN log_body b ON b.seq = a.seq;
+CREATE VIEW ai_usage_daily AS
+    SELECT tenant AS tenant_id, date(day * 86400, 'unixepoch') AS day, agent_name, model,
+           sum(requests) AS requests, sum(input_tokens) AS input_tokens,
+           sum(output_tokens) AS output_tokens, sum(cost_microusd) / 1000000.0 AS cost_usd_estimate,
+           min(iif(share >= 0.95, duration_ms, NULL)) AS p95_duration_ms,
+           sum(iif(safety_status = 'flagged', requests, 0)) AS flagged,
+           sum(iif(safety_status = 'blocked', requests, 0)) AS blocked,
+           sum(iif(safety_status = 'elder_review_required', requests, 0)) AS elder_review_required
+    FROM (SELECT *, created_ms / 86400000 AS day,
+                 cume_dist() OVER (PARTITION BY tenant, created_ms / 86400000, agent_name, model
+                                   ORDER BY duration_ms) AS share
+          FROM ai_usage_events)
+    GROUP BY 1, 2, 3, 4;
+",
 ];
 
 /// The first schema with tiles and checkpoints.
@@ -291,6 +326,36 @@ CREATE INDEX hold_by_end ON purse_hold (expires_ms) WHERE charged = 0;
 DROP VIEW elder_review_queue;
 CREATE VIEW elder_review_queue AS
     SELECT id, tenant AS tenant_id, state AS status, owner AS community, rank AS priority_rank,
+           due_ms AS due_at_ms, changed_ms
+    FROM record WHERE kind = 'review';
+",
+    // The fields of a policy as columns; what a policy leaves out is empty and means the operator's
+    // word. What a review says is sealed; how urgent it is, whose and until when, is not.
+    "
+DROP VIEW tenant_ai_policies;
+CREATE VIEW tenant_ai_policies AS
+    SELECT tenant_id, version, changed_ms, policy -> '$.allowed_models' AS allowed_models,
+           policy -> '$.blocked_models' AS blocked_models,
+           policy ->> '$.max_cost_per_request_usd' AS max_cost_per_request,
+           policy ->> '$.daily_budget_usd' AS daily_budget_usd,
+           policy ->> '$.monthly_budget_usd' AS monthly_budget_usd,
+           policy -> '$.require_consent_for_agents' AS require_consent_for_agents,
+           policy ->> '$.auto_downgrade_enabled' AS auto_downgrade_enabled,
+           policy ->> '$.downgrade_at_percent' AS downgrade_at_percent,
+           policy ->> '$.downgrade_model' AS downgrade_model, policy -> '$.rates' AS rates,
+           policy -> '$.modes' AS modes, policy -> '$.regions' AS regions,
+           policy ->> '$.retention_days' AS retention_days,
+           policy ->> '$.audit_failure' AS audit_failure,
+           policy -> '$.alert_at_percent' AS alert_at_percent, policy
+    FROM (SELECT tenant AS tenant_id, version, changed_ms, CAST(data AS TEXT) AS policy
+          FROM record WHERE kind = 'policy' AND subject IS NULL);
+DROP VIEW elder_review_queue;
+CREATE VIEW elder_review_queue AS
+    SELECT id, tenant AS tenant_id, state AS status, owner AS community,
+           CASE (rank - 1) % 4 WHEN 0 THEN 'low' WHEN 1 THEN 'medium' WHEN 2 THEN 'high'
+               WHEN 3 THEN 'urgent' END AS priority,
+           rank > 4 AS before_the_council, rank AS priority_rank,
+           strftime('%Y-%m-%dT%H:%M:%fZ', due_ms / 1000.0, 'unixepoch') AS due_at,
            due_ms AS due_at_ms, changed_ms
     FROM record WHERE kind = 'review';
 ",

@@ -9,7 +9,7 @@ use crate::db::{
     user_version,
 };
 use crate::replica::Identity;
-use conclave_ledger::{Kind, Leaf, Rotation};
+use conclave_ledger::{Forgotten, Kind, Leaf, Rotation};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,7 @@ pub(crate) type Taken = BTreeMap<Identity, u64>;
 /// Follows the log and looks up what was derived from each entry.
 pub(super) struct Derived<'a> {
     conn: &'a Connection,
+    forgotten: Forgotten,
     taken: Taken,
     decisions: u64,
     requests: u64,
@@ -27,9 +28,10 @@ pub(super) struct Derived<'a> {
 }
 
 impl<'a> Derived<'a> {
-    pub(super) fn new(conn: &'a Connection) -> Self {
+    pub(super) fn new(conn: &'a Connection, forgotten: Forgotten) -> Self {
         let has_usage = user_version(conn).is_ok_and(|version| version >= USAGE_SINCE);
-        Self { conn, taken: Taken::new(), decisions: 0, requests: 0, has_usage, ended: false }
+        let taken = Taken::new();
+        Self { conn, forgotten, taken, decisions: 0, requests: 0, has_usage, ended: false }
     }
 
     /// Compares what was derived from an entry of the log.
@@ -136,21 +138,25 @@ impl<'a> Derived<'a> {
         let sql = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
                    safety_score_e4, regeneration_attempts, crisis, scrutiny, model, latency_ms,
                    cost_microusd, verifying_agents, consensus_result, drift_alerts,
-                   exchange_count, policy, directives FROM response_audit_log WHERE seq = ?1";
+                   exchange_count, policy, directives, anonymized
+                   FROM response_audit_log WHERE seq = ?1";
         // A log that an earlier version wrote has no such columns until it is opened again.
         let earlier = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
                    safety_score_e4, regeneration_attempts, crisis, scrutiny, model, latency_ms,
                    cost_microusd FROM response_audit_log WHERE seq = ?1";
         let sql = if self.has_usage { sql } else { earlier };
         let mut row = self.conn.prepare_cached(sql)?;
+        let forgotten = self.forgotten.explains(seq, leaf);
         let stored = row.query_row([seq.cast_signed()], |row| {
-            decision_columns(row, (!self.has_usage).then_some(&expected.judged))
+            let columns = decision_columns(row, (!self.has_usage).then_some(&expected.judged))?;
+            let anonymized = if self.has_usage { row.get(20)? } else { forgotten };
+            Ok((columns, anonymized))
         });
         let stored = stored.optional()?;
         match stored {
             Some(stored) => {
                 self.decisions += 1;
-                Ok(stored == expected)
+                Ok(stored == (expected, forgotten))
             }
             // The same audit id twice: only its first decision has a row.
             None => {

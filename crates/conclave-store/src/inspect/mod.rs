@@ -152,13 +152,13 @@ fn walk(
     inspection: Inspection<'_>,
     mut along: Along<'_>,
 ) -> Result<Report, CannotCheck> {
-    let derived = RefCell::new(Derived::new(conn));
     let Inspection { mut progress, mut check, vkey, root_key } = inspection;
     let forgotten = match claims(conn).map_err(Trouble::from) {
         Ok(forgotten) => forgotten,
         Err(Trouble::Cannot(cannot)) => return Err(cannot),
         Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
     };
+    let derived = RefCell::new(Derived::new(conn, forgotten.clone()));
     let mut words = Opener::of(dir, root_key);
     let opened = words.opened();
     let mut auditor = Auditor::with_check(Box::new(|seq, leaf, body| {

@@ -316,6 +316,18 @@ pub(crate) struct Note {
 }
 
 impl Note {
+    /// The note of an entry about a request whose money was set aside and that never came to a decision;
+    /// it is charged at its most. Its own id keeps it from becoming two.
+    pub(crate) fn of_abandoned(request: [u8; 16], tenant: u64, most: u64, made_ms: u64) -> Self {
+        let public = Value::map([
+            ("outbox", request.to_vec().into()),
+            ("cost", most.into()),
+            ("began_ms", made_ms.into()),
+        ]);
+        let (kind, public) = (Kind::RequestAbandoned, cbor::encode(&public));
+        Self { id: request, kind, tenant, public, created_ms: made_ms }
+    }
+
     /// The note of an entry about an account. The name is a person's and stays out.
     pub(crate) fn of_person(
         what: &str,

@@ -150,7 +150,6 @@ impl Derivation {
                 }
             }
             Kind::Delivery => self.deliver(seq, leaf),
-            Kind::KeyChange => self.change(seq, leaf),
             Kind::SubjectErase => {
                 self.change(seq, leaf);
                 self.forgotten.push((seq, leaf.clone()));
@@ -162,7 +161,8 @@ impl Derivation {
                 let keys = rotation.map(|keys| (seq, keys.old.to_string(), keys.new.to_string()));
                 self.rotations.extend(keys);
             }
-            _ => {}
+            // Whatever became of a note is found again by its id.
+            _ => self.change(seq, leaf),
         }
     }
 

@@ -15,7 +15,7 @@ use super::url::DatabaseUrl;
 use super::vault::insert as insert_subject;
 use super::{schema, shared};
 use crate::backing::refuse_bound;
-use crate::db::{LogState, SqliteLog, SqliteSnapshots};
+use crate::db::{LogState, SqliteLog, SqliteSnapshots, kept_until};
 use crate::error::StoreError;
 use crate::forget::Retention;
 use crate::keys::{BookTables, NoteTable, Pepper, SqliteBooks, SqliteNotes};
@@ -27,6 +27,7 @@ use crate::replica::Identity;
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::vault::{KeyTables, SqliteKeys};
 use conclave_engine::Entropy;
+use conclave_failpoint as failpoint;
 use conclave_ledger::Leaf;
 use std::path::Path;
 use std::sync::Arc;
@@ -86,10 +87,13 @@ pub fn move_to_postgres(
         return Err(StoreError::Database { path: connector.shown(), message });
     } else {
         copy_log(&conn, &database, &log.state, progress)?;
+        copy_retention(&conn, &database)?;
         copy_books(&conn, dir)?;
         copy_vault(&conn, dir)?;
         shared::begins_log(&conn, identity.replica).map_err(named)?;
+        failpoint::reach("move.copied");
         conn.commit().map_err(named)?;
+        failpoint::reach("move.committed");
     }
     shared::agree_on_pepper(&conn, &pepper)?;
     shared::agree_on_key(&conn, dir, || KeyFile::load(dir))?;
@@ -130,6 +134,21 @@ fn copy_log(
     write_head(conn, &moved).map_err(named)?;
     progress(size, size);
     Ok(())
+}
+
+/// Copies until when words are to be kept, which follows from rules that stand in no leaf.
+fn copy_retention(conn: &Conn, database: &Path) -> Result<(), StoreError> {
+    let mut after = -1;
+    loop {
+        let page = kept_until(database, after).map_err(StoreError::database(database))?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        after = *last;
+        let (seqs, until): (Vec<i64>, Vec<i64>) = page.into_iter().unzip();
+        let sql = "UPDATE response_audit_log a SET data_retention_until = k.until
+                   FROM unnest($1::bigint[], $2::bigint[]) AS k (seq, until) WHERE a.seq = k.seq";
+        let values: [Param<'_>; 2] = [(&seqs, Type::INT8_ARRAY), (&until, Type::INT8_ARRAY)];
+        conn.execute(sql, &values).map_err(|error| conn.connector().named(&error))?;
+    }
 }
 
 /// Writes what was gathered and begins the next bundle.
@@ -227,6 +246,11 @@ pub fn rebuild_database(url: &DatabaseUrl) -> Result<u64, StoreError> {
     conn.begin().map_err(named)?;
     let head = read_head(&conn, "FOR UPDATE").map_err(named)?;
     let head = head.map_err(|what| StoreError::damaged(&connector.shown(), what))?;
+    // Until when words were to be kept follows from rules that stand in no leaf.
+    let keep = "CREATE TEMP TABLE kept_until ON COMMIT DROP AS \
+                SELECT seq, data_retention_until AS until FROM response_audit_log \
+                WHERE data_retention_until IS NOT NULL";
+    conn.run(keep).map_err(named)?;
     let clear = "DELETE FROM response_audit_log; DELETE FROM log_change; DELETE FROM log_rotation; \
                  DELETE FROM log_forgotten; DELETE FROM ai_usage_events";
     conn.run(clear).map_err(named)?;
@@ -242,6 +266,10 @@ pub fn rebuild_database(url: &DatabaseUrl) -> Result<u64, StoreError> {
         Ok(())
     })?;
     write_derived(&conn, &derived, &Retention::default()).map_err(named)?;
+    let back = "UPDATE response_audit_log a SET data_retention_until = k.until \
+                FROM kept_until k WHERE a.seq = k.seq";
+    conn.run(back).map_err(named)?;
+    failpoint::reach("rebuild.derived");
     conn.commit().map_err(named)?;
     Ok(size)
 }

@@ -22,6 +22,7 @@ use crate::options::StoreOptions;
 use crate::publish::KeyFile;
 use crate::replica::Identity;
 use conclave_engine::Entropy;
+use conclave_failpoint as failpoint;
 use conclave_ledger::CompactRange;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -95,6 +96,7 @@ impl PgLog {
         self.waiting.hand_over(&self.conn)?;
         self.conn.begin()?;
         let state = read_head(&self.conn, "FOR UPDATE")?.map_err(DrainError::Database)?;
+        failpoint::reach("drain.locked");
         if state.range.size() < self.size {
             return Err(DrainError::WentBack { from: self.size, to: state.range.size() });
         }
@@ -122,7 +124,9 @@ impl PgLog {
             supply.review(batch.first, &batch.state)?;
             self.waiting.go_along(&self.conn)?;
             write(&self.conn, &batch, &self.retention)?;
+            failpoint::reach("drain.before_commit");
             self.conn.commit()?;
+            failpoint::reach("drain.committed");
             self.waiting.note_away(false);
         }
         self.size = size;
@@ -199,6 +203,7 @@ impl LogDatabase for PgLog {
 /// Writes a batch; the head must be locked.
 pub(super) fn write(conn: &Conn, batch: &Batch, retention: &Retention) -> Result<(), LinkError> {
     write_entries(conn, batch)?;
+    failpoint::reach("drain.inserted");
     write_derived(conn, &batch.derived, retention)?;
     write_head(conn, &batch.state)
 }

@@ -3,9 +3,11 @@
 //! **Invariant:** holds are locked before accounts, and both in the order of their keys, so that two
 //! replicas never wait for each other.
 
+use super::books::leave_note;
 use super::link::{Conn, Connector, LinkError, Param};
 use super::session::Session;
 use crate::error::StoreError;
+use crate::keys::Note;
 use crate::purse::{CHARGED_KEPT_MS, Changes, PurseTables, Wanted, changes};
 use conclave_engine::Unsettled;
 use conclave_govern::{Account, AccountKey, Hold, Page, Period, Scope, decode_lines, encode_lines};
@@ -205,6 +207,19 @@ fn write_holds(conn: &Conn, changed: &Changes<'_>) -> Result<(), LinkError> {
     Ok(())
 }
 
+/// Removes the holds that nobody came back for; says what becomes of each.
+fn abandoned(conn: &Conn, long_ago: i64) -> Result<Vec<Note>, LinkError> {
+    let sql = "DELETE FROM purse_hold WHERE charged AND expires_ms < $1
+               RETURNING id, tenant, most, made_ms";
+    let rows = conn.query(sql, &[(&long_ago, Type::INT8)])?;
+    let notes = rows.iter().map(|row| {
+        let id = row.try_get::<_, &[u8]>(0)?.try_into().unwrap_or([0; 16]);
+        let number = |at: usize| row.try_get::<_, i64>(at).map(i64::cast_unsigned);
+        Ok(Note::of_abandoned(id, number(1)?, number(2)?, number(3)?))
+    });
+    notes.collect()
+}
+
 /// Takes over the accounts and holds of another store within a transaction.
 pub(super) fn insert_purse(conn: &Conn, page: &Page) -> Result<(), LinkError> {
     if page.accounts.is_empty() {
@@ -309,8 +324,10 @@ impl PurseTables for PgPurse {
                 conn.execute(sql, &[(&name, Type::TEXT), (&number, Type::INT8)])?;
             }
             let long_ago = now_ms.saturating_sub(CHARGED_KEPT_MS).cast_signed();
-            let sql = "DELETE FROM purse_hold WHERE charged AND expires_ms < $1";
-            conn.execute(sql, &[(&long_ago, Type::INT8)]).map(|_| ())
+            conn.change(|conn| {
+                let notes = abandoned(conn, long_ago)?;
+                notes.iter().try_for_each(|note| leave_note(conn, note))
+            })
         })
     }
 }

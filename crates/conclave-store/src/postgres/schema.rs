@@ -10,6 +10,7 @@
 use super::link::{Conn, LinkError};
 use super::usage;
 use crate::error::StoreError;
+use conclave_failpoint as failpoint;
 use conclave_ledger::CompactRange;
 use std::time::Duration;
 use tokio_postgres::types::Type;
@@ -27,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
     include_str!("migrations/0006.sql"),
+    include_str!("migrations/0007.sql"),
 ];
 
 /// Brings a database up to date; also checks that it keeps what it commits.
@@ -118,5 +120,7 @@ fn step(conn: &Conn, number: i32, migration: &str) -> Result<(), LinkError> {
     }
     let sql = "INSERT INTO conclave_schema VALUES (1, $1)
                ON CONFLICT (id) DO UPDATE SET version = excluded.version";
-    conn.execute(sql, &[(&number, Type::INT4)]).map(|_| ())
+    conn.execute(sql, &[(&number, Type::INT4)])?;
+    failpoint::reach("schema.step");
+    Ok(())
 }

@@ -40,6 +40,9 @@ const TICK: Duration = Duration::from_secs(5);
 const EXPIRED_MAX: u32 = 500;
 /// After how many ticks old accounts are removed: every hour.
 const PRUNE_TICKS: u32 = 720;
+/// At which of them: some minutes after a start, when decisions that were still in the spool are in the
+/// log, and have been found.
+const PRUNE_TICK: u32 = 60;
 
 /// Gets an answer.
 type Told<T> = oneshot::Sender<Result<T, AccountsError>>;
@@ -299,7 +302,7 @@ impl Keeper {
                     ids.iter().for_each(|id| drop(page.expire(*id, now_ms, &[])));
                 })?;
             }
-            if ticks % PRUNE_TICKS == 1 { self.tables.prune(now_ms) } else { Ok(()) }
+            if ticks % PRUNE_TICKS == PRUNE_TICK { self.tables.prune(now_ms) } else { Ok(()) }
         });
         if let Err(error) = looked {
             tracing::debug!(%error, "the purse could not be looked after");

@@ -3,6 +3,7 @@
 use super::tables::{PurseTables, Wanted, changes};
 use crate::db::{OPS, open_writer};
 use crate::error::StoreError;
+use crate::keys::{Note, leave_note};
 use conclave_engine::Unsettled;
 use conclave_govern::{Account, AccountKey, Hold, Page, Period, Scope, decode_lines, encode_lines};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -139,6 +140,19 @@ fn account(row: &Row<'_>, at: usize) -> rusqlite::Result<Account> {
     })
 }
 
+/// Removes the holds that nobody came back for; says what becomes of each.
+fn abandoned(tx: &Transaction<'_>, long_ago: i64) -> rusqlite::Result<Vec<Note>> {
+    let sql = "DELETE FROM purse_hold WHERE charged = 1 AND expires_ms < ?1
+               RETURNING id, tenant, most, made_ms";
+    let mut gone = tx.prepare_cached(sql)?;
+    let number = |row: &Row<'_>, at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    let notes = gone.query_map([long_ago], |row| {
+        let (tenant, most) = (number(row, 1)?, number(row, 2)?);
+        Ok(Note::of_abandoned(row.get(0)?, tenant, most, number(row, 3)?))
+    })?;
+    notes.collect()
+}
+
 /// An account with its key; `None` for a row of a later program.
 fn entry(tenant: u64, row: &Row<'_>) -> rusqlite::Result<Option<(AccountKey, Account)>> {
     let (scope, period): (String, String) = (row.get(0)?, row.get(2)?);
@@ -223,8 +237,9 @@ impl PurseTables for SqlitePurse {
                 )?;
             }
             let long_ago = now_ms.saturating_sub(CHARGED_KEPT_MS).cast_signed();
-            let sql = "DELETE FROM purse_hold WHERE charged = 1 AND expires_ms < ?1";
-            tx.execute(sql, [long_ago])?;
+            for note in abandoned(&tx, long_ago)? {
+                leave_note(&tx, &note)?;
+            }
             tx.commit()
         };
         sweep().map_err(named)

@@ -48,7 +48,8 @@ pub(crate) trait PurseTables: Send {
         at_most: u32,
     ) -> Result<Vec<(AccountKey, Account)>, StoreError>;
 
-    /// Removes accounts of long ago, and holds that were charged a day ago.
+    /// Removes accounts of long ago, and holds that were charged a day ago: whatever decision is not
+    /// there by then does not come any more, which becomes an entry.
     ///
     /// # Errors
     /// When the database refuses.

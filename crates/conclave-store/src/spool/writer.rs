@@ -366,6 +366,7 @@ impl Writer {
             return Err(io::Error::other("it has grown to `spool_bytes_max`"));
         }
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
+        let mut is_full = false;
         for place in self.places() {
             let void_from = self.is_void_behind.then_some(self.durable);
             let parts = &mut self.parts;
@@ -376,12 +377,13 @@ impl Writer {
                 Ok(sink) => return Ok(Segment { name, sink, end: 0, place }),
                 Err(error) => {
                     self.failed_place = Some((place, Instant::now()));
+                    is_full |= error.kind() == io::ErrorKind::StorageFull;
                     failure = error;
                 }
             }
         }
         // What the database has taken is kept only as long as nobody needs the room.
-        if failure.kind() == io::ErrorKind::StorageFull && self.parts.kept.give_way() {
+        if is_full && self.parts.kept.give_way() {
             return self.create();
         }
         Err(failure)

@@ -205,9 +205,16 @@ async fn sealed_words_and_erasures_move_to_postgresql() {
     let ben = speak(&store, "ben", 2).await;
     store.subjects().erase(&tenant(), &user("ana")).await.unwrap().unwrap();
     drop(store);
+    let conn = rusqlite::Connection::open(old.dir(0).join("ledger.db")).unwrap();
+    let until = "UPDATE response_audit_log SET data_retention_until = 1900000000000 + seq";
+    assert_eq!(conn.execute(until, []).unwrap(), 2);
+    drop(conn);
     let url = new.url.clone().unwrap();
     let entropy = CountingEntropy::from(77_000_000);
     move_to_postgres(&old.dir(0), &url, &entropy, &mut |_, _| {}).unwrap();
+    let kept = "SELECT count(*) FROM response_audit_log
+                WHERE data_retention_until = 1900000000000 + seq";
+    assert_eq!(number(&new, kept), 2, "rules of before hold for words of before");
     let mut options = old.options(0);
     options.database = Some(url.clone());
     options.entropy = std::sync::Arc::new(CountingEntropy::from(88_000_000));

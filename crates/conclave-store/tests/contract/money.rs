@@ -1,6 +1,8 @@
 //! The purse: never over, settled once, nothing held for ever; on both stores.
 
+use crate::forgetting::number;
 use crate::place::Place;
+use crate::support::settle;
 use conclave_core::MicroUsd;
 use conclave_engine::Accounts;
 use conclave_govern::{Account, AccountKey, HoldAsk, Line, Period, Scope};
@@ -15,6 +17,7 @@ promises!(
     what_is_settled_or_refused_is_so_after_a_start,
     every_scope_is_held_or_none,
     a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found,
+    c02_a_request_that_never_came_to_a_decision_is_entered_as_abandoned_once,
 );
 
 fn key(scope: Scope, name: &str) -> AccountKey {
@@ -122,6 +125,36 @@ pub async fn a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is
     assert!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap()[0].charged);
     accounts.settle(id, MicroUsd(4), vec![]).await.unwrap();
     assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.spent, 4);
+}
+
+async fn c02_a_request_that_never_came_to_a_decision_is_entered_as_abandoned_once(place: &Place) {
+    const DAY_MS: u64 = 86_400_000;
+    let store = place.open();
+    let lines = vec![line(Scope::Tenant, "", 100)];
+    let gone = HoldAsk { expires_ms: NOW - 2 * DAY_MS, ..ask(1, 60, lines.clone()) };
+    let late = HoldAsk { expires_ms: NOW - DAY_MS / 2, ..ask(2, 30, lines) };
+    for hold in [gone, late] {
+        store.accounts().hold(hold).await.unwrap().unwrap();
+    }
+    let abandoned = "SELECT count(*) FROM ai_usage_events WHERE status = 'abandoned'
+                     AND cost_microusd = 60 AND requests = 1";
+    // Charged by the first look, given up minutes later.
+    let store = Arc::new(store);
+    let looking = Arc::clone(&store);
+    let look = move || (0..61).for_each(|_| looking.charge_expired());
+    tokio::task::spawn_blocking(look).await.unwrap();
+    let began = std::time::Instant::now();
+    while number(place, abandoned) == 0 {
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "it is never entered");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let waiting = store.accounts().unsettled(u64::MAX >> 1, 10).await.unwrap();
+    assert_eq!(waiting.len(), 1, "the other may still be corrected");
+    settle(&store);
+    drop(store);
+    drop(place.open());
+    let report = place.sound();
+    assert_eq!(report.kinds.get("request.abandoned"), Some(&1));
 }
 
 /// Three replicas and sixty-four requests race one limit: never a micro-dollar over.

@@ -1,5 +1,6 @@
 //! Append, read, exactly once, order, derived rows, keys and people.
 
+use crate::forgetting::number;
 use crate::place::Place;
 use crate::support::*;
 use conclave_core::TenantId;
@@ -25,6 +26,7 @@ promises!(
     entries_of_any_size_come_back_whole,
     a_receipt_proves_its_decision,
     the_query_tables_can_be_derived_again,
+    views_say_what_the_design_asks_for,
     a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened,
 );
 
@@ -302,12 +304,21 @@ async fn the_query_tables_can_be_derived_again(place: &Place) {
     settle(&store);
     drop(store);
     place.sound();
+    // Rules that stand in no leaf said this; whoever derives again has them no more.
+    change(
+        place,
+        "UPDATE response_audit_log SET data_retention_until = 1900000000000 WHERE seq < 9",
+    );
+    let kept = "SELECT count(*) FROM response_audit WHERE data_retention_until IS NOT NULL";
+    let kept_before = number(place, kept);
+    assert!(kept_before > 0);
     let damages = [
         "DELETE FROM response_audit_log WHERE seq > 20; \
          UPDATE response_audit_log SET outcome = 'blocked', delivery_status = NULL",
         "UPDATE response_audit_log SET verifying_agents = '[]' WHERE seq = 4; \
          UPDATE response_audit_log SET consensus_result = '{}' WHERE seq = 4",
         "UPDATE response_audit_log SET policy = directives WHERE seq = 4",
+        "UPDATE response_audit_log SET anonymized = TRUE WHERE seq = 4",
         "DELETE FROM ai_usage_events WHERE seq > 20",
         "UPDATE ai_usage_events SET cost_microusd = 0 WHERE seq = 4",
         "UPDATE ai_usage_events SET safety_status = 'flagged' WHERE seq = 4",
@@ -322,7 +333,31 @@ async fn the_query_tables_can_be_derived_again(place: &Place) {
         };
         assert_eq!(entries, 81);
         place.sound();
+        assert_eq!(number(place, kept), kept_before, "{damage}");
     }
+}
+
+/// The names of the design, for people who look into the database.
+async fn views_say_what_the_design_asks_for(place: &Place) {
+    let store = place.open();
+    for n in 1..=5 {
+        turn(&store, n).await;
+    }
+    store.ledger().append_soon(refusal(401, 7), Body::empty());
+    settle(&store);
+    let count = |what: &str| number(place, &format!("SELECT count(*) FROM {what}"));
+    assert_eq!(count("response_audit WHERE sealed_words IS NOT NULL AND NOT anonymized"), 5);
+    let columns = "response_audit WHERE length(session_id) = 32 AND safety_score BETWEEN 0 AND 1
+                   AND timestamp IS NOT NULL AND delivery_timestamp IS NOT NULL
+                   AND leaf_position >= 0";
+    assert_eq!(count(columns), 5);
+    assert_eq!(number(place, "SELECT sum(requests) FROM ai_usage_daily"), 12);
+    let daily = "SELECT count(*) FROM ai_usage_daily WHERE p95_duration_ms >= 0
+                 AND cost_usd_estimate >= 0 AND flagged + blocked <= requests AND day IS NOT NULL";
+    let all = number(place, "SELECT count(*) FROM ai_usage_daily");
+    assert_eq!(number(place, daily), all);
+    drop(store);
+    place.sound();
 }
 
 async fn a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened(place: &Place) {
@@ -335,7 +370,7 @@ async fn a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened(plac
     match &place.cluster {
         Some(_) => change(
             place,
-            "DROP VIEW tenant_ai_policies, elder_review_queue; \
+            "DROP VIEW tenant_ai_policies, elder_review_queue, response_audit, ai_usage_daily; \
              DROP TABLE record, purse_account, purse_hold, restore_wait, restore_accepted; \
              DROP TABLE ai_usage_events, idle_key, root_handover, root_holder; \
              ALTER TABLE replica_lease DROP COLUMN idle_seen; \
@@ -351,7 +386,8 @@ async fn a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened(plac
                            directives";
             let drop = |column| format!("ALTER TABLE response_audit_log DROP COLUMN {column};");
             let drops: String = columns.split_whitespace().map(drop).collect();
-            let rest = "DROP TABLE ai_usage_events; DROP INDEX audit_escalated; \
+            change(place, "DROP VIEW response_audit; DROP VIEW ai_usage_daily");
+            let rest = "DROP INDEX audit_by_time; DROP TABLE ai_usage_events; DROP INDEX audit_escalated; \
                         PRAGMA user_version = 4;";
             change(place, &format!("{drops}{rest}"));
             place.sound();

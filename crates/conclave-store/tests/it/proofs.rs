@@ -168,7 +168,8 @@ async fn a_ledger_from_before_tiles_gets_them_once() {
     };
     let before = tiles();
     assert_eq!(before.len(), 3, "two of level 0 and the growing one above");
-    let older = "DROP TABLE log_tile; DROP TABLE log_checkpoint; DROP TABLE log_rotation;
+    let older = "DROP VIEW response_audit; DROP VIEW ai_usage_daily; DROP INDEX audit_by_time;
+                 DROP TABLE log_tile; DROP TABLE log_checkpoint; DROP TABLE log_rotation;
                  DROP TABLE log_forgotten;
                  ALTER TABLE response_audit_log DROP COLUMN anonymized;
                  ALTER TABLE response_audit_log DROP COLUMN data_retention_until;

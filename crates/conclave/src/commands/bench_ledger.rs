@@ -31,6 +31,42 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Decisions a second, and for how many seconds, when latency is measured.
 const PACE: (u64, u64) = (200, 5);
 
+/// What the design asks of a machine with two cores; `open_ms` of a ledger with a million entries.
+const WANTED: &[(&str, Bound)] = &[
+    ("spool", Bound::AtLeast(20_000.0)),
+    ("sqlite", Bound::AtLeast(5_000.0)),
+    ("open_ms", Bound::AtMost(2_000.0)),
+    ("proof_ms", Bound::AtMost(10.0)),
+    ("verify", Bound::AtLeast(50_000.0)),
+    ("verify_hashing", Bound::AtLeast(100_000.0)),
+    ("added_p50_ms", Bound::AtMost(5.0)),
+    ("added_p99_ms", Bound::AtMost(50.0)),
+    ("postgres_1", Bound::AtLeast(10_000.0)),
+    ("postgres_2", Bound::AtLeast(10_000.0)),
+    ("postgres_4", Bound::AtLeast(10_000.0)),
+    ("postgres_verify", Bound::AtLeast(50_000.0)),
+];
+
+/// Where a figure should lie.
+#[derive(Clone, Copy)]
+enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Bound {
+    /// What is wanted of a figure, if anything is, and whether it is so.
+    fn said_of(key: &str, value: f64) -> String {
+        let wanted = WANTED.iter().find(|(name, _)| *name == key).map(|(_, bound)| *bound);
+        let (sign, bound, holds) = match wanted {
+            Some(Self::AtLeast(bound)) => (">=", bound, value >= bound),
+            Some(Self::AtMost(bound)) => ("<=", bound, value <= bound),
+            None => return String::new(),
+        };
+        format!("  wanted {sign} {bound}: {}", if holds { "yes" } else { "no" })
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -45,8 +81,10 @@ pub fn run(args: &BenchLedgerArgs, as_json: bool) -> anyhow::Result<Answer> {
         let fields = figures.iter().map(|figure| (figure.key.clone(), json!(figure.value)));
         output::json(&fields.collect::<serde_json::Map<_, _>>());
     } else {
-        for Figure { said, value, unit, .. } in &figures {
-            output::line(&format!("{said:<52} {value:>12.1} {unit}"));
+        for Figure { key, said, value, unit } in &figures {
+            let wanted = Bound::said_of(key, *value);
+            let line = format!("{said:<52} {value:>12.1} {unit:<9}{wanted}");
+            output::line(line.trim_end());
         }
     }
     Ok(Answer::Yes)
@@ -287,7 +325,8 @@ fn latency(
     Ok(())
 }
 
-/// How fast one, two and four replicas together hand a backlog over.
+/// How fast one, two and four replicas together hand a backlog over, and how fast they take entries and
+/// hand them over at the same time.
 fn postgres(
     figures: &mut Figures,
     runtime: &tokio::runtime::Runtime,
@@ -296,8 +335,10 @@ fn postgres(
     url: &DatabaseUrl,
 ) -> anyhow::Result<()> {
     for replicas in [1, 2, 4_u64] {
-        let stores =
-            (0..replicas).map(|n| lazy(root, n, url)).collect::<anyhow::Result<Vec<_>>>()?;
+        let open = |lazy| -> anyhow::Result<Vec<_>> {
+            (0..replicas).map(|n| replica(root, n, url, lazy)).collect()
+        };
+        let stores = open(true)?;
         for store in &stores {
             runtime.block_on(produce(store, (turns / replicas).max(1)))?;
         }
@@ -314,6 +355,11 @@ fn postgres(
         let rate = per_second(drained(&stores) - before, began.elapsed());
         let said = format!("PostgreSQL, a backlog of {replicas} replicas");
         figures.add(&format!("postgres_{replicas}"), said, rate, "entries/s");
+        drop(stores);
+        let stores = open(false)?;
+        let rate = sustained(runtime, &stores, (turns / replicas).max(1))?;
+        let said = format!("spool and PostgreSQL together, {replicas} replicas");
+        figures.add(&format!("postgres_{replicas}_sustained"), said, rate, "entries/s");
     }
     let began = Instant::now();
     let report = inspect_database(url, None, Inspection::default())?;
@@ -325,8 +371,24 @@ fn postgres(
     Ok(())
 }
 
-/// A replica that hands nothing over until it is asked; all have the first one's secrets.
-fn lazy(root: &Path, n: u64, url: &DatabaseUrl) -> anyhow::Result<Arc<Store>> {
+/// Entries a second from the first that is taken to the last that is in the database.
+fn sustained(
+    runtime: &tokio::runtime::Runtime,
+    stores: &[Arc<Store>],
+    turns: u64,
+) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    runtime.block_on(async {
+        let producing = stores.iter().map(|store| produce(store, turns));
+        futures_util::future::try_join_all(producing).await
+    })?;
+    stores.iter().try_for_each(|store| store.settle(PATIENCE))?;
+    let entries = PRODUCERS * turns * 2 * stores.len() as u64;
+    Ok(per_second(entries, began.elapsed()))
+}
+
+/// A replica, which may hand nothing over until it is asked; all have the first one's secrets.
+fn replica(root: &Path, n: u64, url: &DatabaseUrl, lazy: bool) -> anyhow::Result<Arc<Store>> {
     let place = |n: u64| -> PathBuf { root.join(format!("replica{n}")) };
     let dir = place(n);
     std::fs::create_dir_all(&dir)?;
@@ -335,10 +397,11 @@ fn lazy(root: &Path, n: u64, url: &DatabaseUrl) -> anyhow::Result<Arc<Store>> {
             std::fs::copy(place(0).join(secret), dir.join(secret))?;
         }
     }
-    let store = Store::open(StoreOptions {
-        drain_linger: Duration::from_secs(3_600),
-        drain_entries_max: usize::MAX,
-        ..options(&dir, Some(url.clone()))
-    });
+    let mut options = options(&dir, Some(url.clone()));
+    if lazy {
+        options.drain_linger = Duration::from_secs(3_600);
+        options.drain_entries_max = usize::MAX;
+    }
+    let store = Store::open(options);
     Ok(Arc::new(store.context("the database must be empty, or one that was only measured with")?))
 }

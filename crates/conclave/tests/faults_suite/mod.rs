@@ -1,7 +1,7 @@
 //! What every fault test shares: an installation that is started and killed, clients that remember
 //! what they received, and one oracle that says whether what is left is right.
 
-use crate::house::{House, verify};
+use crate::house::{House, conclave, verify};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,17 +40,50 @@ impl OnSqlite {
 
 impl Installation for OnSqlite {
     fn start(&self, die_at: Option<&str>) -> Vec<House> {
-        // The program that was built with these tests has the places to die at; a shipped one has not.
-        let mut program = Command::new(env!("CARGO_BIN_EXE_conclave"));
-        if let Some(order) = die_at {
-            program.env(conclave_failpoint::VARIABLE, order);
-        }
-        House::try_start(program, self.dir.path(), &self.config).into_iter().collect()
+        start_in(self.dir.path(), &self.config, die_at)
     }
 
     fn verify(&self) -> (Option<i32>, Value) {
         verify(&self.data())
     }
+}
+
+/// One gateway, one data directory, a database of its own on a PostgreSQL server.
+pub struct OnPostgres {
+    dir: tempfile::TempDir,
+    url: String,
+    config: String,
+}
+
+impl OnPostgres {
+    pub fn new(url: String, config: &str) -> Self {
+        let config = format!("{config}[storage]\ndatabase = \"{url}\"\n");
+        Self { dir: tempfile::tempdir().unwrap(), url, config }
+    }
+}
+
+impl Installation for OnPostgres {
+    fn start(&self, die_at: Option<&str>) -> Vec<House> {
+        start_in(self.dir.path(), &self.config, die_at)
+    }
+
+    fn verify(&self) -> (Option<i32>, Value) {
+        let data = self.dir.path().join("data");
+        let data = data.to_str().unwrap();
+        let args = ["--json", "ledger", "verify", "--database", &self.url, "--data", data];
+        let output = conclave(&args);
+        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_default())
+    }
+}
+
+/// Starts the gateway of a directory; it is missing if it died before it was ready.
+fn start_in(dir: &Path, config: &str, die_at: Option<&str>) -> Vec<House> {
+    // The program that was built with these tests has the places to die at; a shipped one has not.
+    let mut program = Command::new(env!("CARGO_BIN_EXE_conclave"));
+    if let Some(order) = die_at {
+        program.env(conclave_failpoint::VARIABLE, order);
+    }
+    House::try_start(program, dir, config).into_iter().collect()
 }
 
 /// What clients got: the audit id and the leaf hash of every reply that came whole.

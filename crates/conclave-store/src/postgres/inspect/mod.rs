@@ -205,7 +205,7 @@ fn walk(
         Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
     };
     let opened = words.opened();
-    let seen = RefCell::new(Seen::default());
+    let seen = RefCell::new(Seen::knowing(forgotten.clone()));
     let auditor = Auditor::with_check(Box::new(|seq, leaf, body| {
         seen.borrow_mut().note(seq, leaf);
         words.check(leaf, body)?;

@@ -9,8 +9,8 @@ use crate::postgres::link::{Conn, Param};
 use crate::postgres::usage;
 use crate::replica::Identity;
 use conclave_ledger::{
-    Auditor, CompactRange, Entry, Head, Kind, Leaf, Rotation, TILE_WIDTH, TileEdge, TileId,
-    encode_hashes,
+    Auditor, CompactRange, Entry, Forgotten, Head, Kind, Leaf, Rotation, TILE_WIDTH, TileEdge,
+    TileId, encode_hashes,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -24,8 +24,10 @@ const BUNDLE_BYTES_MAX: i64 = 16 << 20;
 /// What was seen of a page, to be compared with what was derived from it.
 #[derive(Default)]
 pub(super) struct Seen {
+    forgotten: Forgotten,
     taken: Taken,
-    decisions: BTreeMap<u64, DecisionColumns>,
+    /// Each with whether its words were forgotten.
+    decisions: BTreeMap<u64, (DecisionColumns, bool)>,
     deliveries: Vec<(u64, [u8; 16], DeliveryColumns)>,
     rotations: Vec<(u64, Option<(String, String)>)>,
     usage: Vec<(u64, UsageColumns)>,
@@ -33,6 +35,10 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    pub(super) fn knowing(forgotten: Forgotten) -> Self {
+        Self { forgotten, ..Self::default() }
+    }
+
     /// Entries after this are not in the tables yet; returns the numbers the log holds.
     pub(super) fn end(&mut self) -> Taken {
         self.ended = true;
@@ -48,7 +54,9 @@ impl Seen {
         self.usage.extend(UsageColumns::of(leaf).map(|event| (seq, event)));
         match (&leaf.draft.kind, leaf.draft.audit) {
             (Kind::Decision, _) => {
-                self.decisions.extend(DecisionColumns::of(leaf).map(|row| (seq, row)));
+                let forgotten = self.forgotten.explains(seq, leaf);
+                let row = DecisionColumns::of(leaf).map(|row| (seq, (row, forgotten)));
+                self.decisions.extend(row);
             }
             (Kind::Delivery, Some(audit)) => {
                 self.deliveries.push((seq, audit, DeliveryColumns::of(leaf)));
@@ -242,7 +250,7 @@ impl<'w, 'a> Walk<'w, 'a> {
         let problem = "response_audit_log does not say what this entry says";
         let rows = self.decision_rows(&decisions)?;
         for (seq, expected) in &decisions {
-            let same = match rows.get(&expected.id) {
+            let same = match rows.get(&expected.0.id) {
                 Some((at, stored)) if at == seq => {
                     self.decisions += 1;
                     stored == expected
@@ -365,19 +373,19 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     fn decision_rows(
         &self,
-        expected: &BTreeMap<u64, DecisionColumns>,
-    ) -> Result<HashMap<[u8; 16], (u64, DecisionColumns)>, Trouble> {
-        let ids: Vec<Uuid> = expected.values().map(|row| Uuid::from_bytes(row.id)).collect();
+        expected: &BTreeMap<u64, (DecisionColumns, bool)>,
+    ) -> Result<HashMap<[u8; 16], (u64, (DecisionColumns, bool))>, Trouble> {
+        let ids: Vec<Uuid> = expected.values().map(|(row, _)| Uuid::from_bytes(row.id)).collect();
         let sql = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
                    safety_score_e4, regeneration_attempts, crisis, scrutiny, model, latency_ms,
                    cost_microusd, seq, verifying_agents::text, consensus_result::text,
-                   drift_alerts::text, exchange_count, policy, directives
+                   drift_alerts::text, exchange_count, policy, directives, anonymized
                    FROM response_audit_log WHERE id = ANY($1)";
         let rows = self.conn.query(sql, &[(&ids, Type::UUID_ARRAY)])?;
         let found = rows.iter().map(|row| {
             let columns = decision_columns(row)?;
             let seq: i64 = get(row, 14)?;
-            Ok((columns.id, (seq.cast_unsigned(), columns)))
+            Ok((columns.id, (seq.cast_unsigned(), (columns, get(row, 21)?))))
         });
         found.collect()
     }
