@@ -14,7 +14,7 @@ const REPLY: &str = "I'm sorry that the move has been so lonely. New places take
 /// The limits of a release, in microseconds. Tests run unoptimised and beside others: there only the median is held, generously; the
 /// figures themselves are printed.
 const P50_MAX_US: u128 = if cfg!(debug_assertions) { 5_000 } else { 1_000 };
-const P99_MAX_US: u128 = if cfg!(debug_assertions) { u128::MAX } else { 10_000 };
+const P99_MAX_US: u128 = if cfg!(debug_assertions) { 1_000_000 } else { 10_000 };
 
 #[test]
 fn a_reply_is_read_and_judged_quickly() {
