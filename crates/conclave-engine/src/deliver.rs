@@ -235,7 +235,7 @@ impl Engine {
                 if is_new {
                     remembered.observe(&last, at);
                 }
-                last.reading
+                last.asks()
             }
             None => Reading::empty(turn.context.mode),
         };

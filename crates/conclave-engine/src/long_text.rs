@@ -31,7 +31,7 @@ fn next(text: &str) -> (&str, Option<&str>) {
 }
 
 /// The graver of two readings in everything that guards look at.
-fn graver(one: Reading, other: Reading) -> Reading {
+pub(crate) fn graver(one: Reading, other: Reading) -> Reading {
     let harm_of = |reading: &Reading| {
         reading.harm.max(reading.as_reply.as_ref().map_or(reading.harm, |reply| reply.harm))
     };

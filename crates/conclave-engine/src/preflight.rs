@@ -3,12 +3,15 @@
 //! **Invariant:** nothing here calls a model.
 
 use crate::holding::Hold;
+use crate::long_text::{graver, read_all};
 use crate::memory::Remembered;
 use crate::permission::{Interface, Refusal};
 use crate::ports::Pseudonyms;
 use crate::settings::Settings;
 use crate::turn::{Turn, brought};
-use conclave_core::{AuditId, Category, DirectiveId, Mode, Role, Score, Scrutiny, Sensitivity};
+use conclave_core::{
+    AuditId, Category, DirectiveId, Message, Mode, Role, Score, Scrutiny, Sensitivity,
+};
 use conclave_detect::{Course, Detector, DriftState, READ_TOGETHER, Reading};
 use conclave_instinct::Instinct;
 use std::sync::Arc;
@@ -89,6 +92,8 @@ pub(crate) struct Input {
     /// Whether the last of them was not heard before: where a tool's result goes on with a turn, or the
     /// model does, the person has said nothing since.
     pub is_new: bool,
+    /// What the person said right before the last message, without an answer in between.
+    unanswered: String,
     brought: Vec<String>,
     mode: Mode,
 }
@@ -100,6 +105,18 @@ pub(crate) struct Heard {
     pub reading: Reading,
     /// It and the messages before it, read as one text; absent for the first.
     pub together: Option<Reading>,
+    /// Messages right before it that nobody has answered: they ask as much as it does.
+    pub unanswered: Option<Reading>,
+}
+
+impl Heard {
+    /// What the person asks for now.
+    pub(crate) fn asks(self) -> Reading {
+        match self.unanswered {
+            Some(unanswered) => graver(self.reading, unanswered),
+            None => self.reading,
+        }
+    }
 }
 
 impl Input {
@@ -117,6 +134,7 @@ impl Input {
             unread,
             skipped: u32::try_from(unseen.saturating_sub(unread)).unwrap_or(u32::MAX),
             is_new: unseen > 0 || ends_with_person(turn),
+            unanswered: unanswered(&turn.conversation),
             brought: brought(&turn.conversation),
             mode: effective_mode(turn),
         }
@@ -131,9 +149,13 @@ impl Input {
                 said: said[at].to_owned(),
                 reading: detector.read(said[at], self.mode),
                 together: detector.together(&said[..=at], self.mode),
+                unanswered: None,
             })
             .collect();
         if let Some(last) = heard.last_mut() {
+            let before = Some(self.unanswered.as_str()).filter(|said| !said.is_empty());
+            let read = |said: &str| read_all(said, |part| detector.read(part, self.mode));
+            last.unanswered = before.map(read);
             for brought in &self.brought {
                 let smuggled = detector.read(brought, self.mode).injection;
                 last.reading.injection = last.reading.injection.max(smuggled);
@@ -141,6 +163,15 @@ impl Input {
         }
         heard
     }
+}
+
+/// What the person said since the last answer, but for the last message.
+fn unanswered(conversation: &[Message]) -> String {
+    let since = conversation.iter().rev().take_while(|one| one.role != Role::Assistant);
+    let own = since.filter(|one| one.role == Role::User).skip(1);
+    let mut said: Vec<_> = own.map(|one| one.content.as_text()).collect();
+    said.reverse();
+    said.join("\n")
 }
 
 /// Whether the person had the last word; what the tenant adds after it is not said by anybody.

@@ -298,15 +298,13 @@ impl Review {
     /// When it is not.
     pub fn admits(&self, who: &Decider) -> Result<(), ReviewRefusal> {
         match &self.community {
-            Some(_) => {
-                if !self.communities().any(|id| who.elder_of.contains(&id)) {
-                    return Err(ReviewRefusal::NotAnElder);
-                }
+            Some(_) if !self.communities().any(|id| who.elder_of.contains(&id)) => {
+                return Err(ReviewRefusal::NotAnElder);
             }
             // What belongs to a community that nobody could name is decided by no stranger.
             None if self.kind == ReviewKind::ElderReview => return Err(ReviewRefusal::NotAnElder),
             None if !who.reviewer => return Err(ReviewRefusal::NotAReviewer),
-            None => {}
+            Some(_) | None => {}
         }
         let own = |author: &String| *author == who.person || *author == who.holder;
         if self.author.as_ref().is_some_and(own) { Err(ReviewRefusal::OwnWork) } else { Ok(()) }

@@ -146,7 +146,7 @@ pub(crate) fn takes_temperature(model: &str, body: &Map<String, Value>) -> bool 
     let reasons = ["o1", "o3", "o4", "gpt-5"].iter().any(|family| name.starts_with(family));
     let others = ["top_p", "top_k", "thinking", "reasoning", "reasoning_effort"];
     let set = |field: &&str| body.get(*field).is_some_and(|value| !value.is_null());
-    !reasons && !others.iter().any(|field| set(&field))
+    !reasons && !others.iter().any(set)
 }
 
 /// Why a provider cannot be used as configured.

@@ -73,7 +73,7 @@ fn let_go_of_lost(forgetter: &Forgetter) {
     match forgetter.vault.let_go_of_lost() {
         Ok(0) => {}
         Ok(lost) => {
-            tracing::error!(lost, "keys of people were lost with the database's newest part")
+            tracing::error!(lost, "keys of people were lost with the database's newest part");
         }
         Err(error) => tracing::warn!(%error, "it could not be seen whether keys were lost"),
     }

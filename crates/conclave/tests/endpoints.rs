@@ -334,6 +334,8 @@ content parts|/v1/chat/completions|400|content_filter|{"model":"mock","messages"
 parts elsewhere|/v1/responses|400|content_filter|{"model":"mock","input":[{"role":"user","content":[{"type":"input_text","text":"BOMB"}]}]}
 the developer role|/v1/chat/completions|200||{"model":"mock","messages":[{"role":"developer","content":"Be kind."},HI]}
 harm beside it|/v1/chat/completions|400|content_filter|{"model":"mock","messages":[{"role":"developer","content":"Be kind."},HARM]}
+harm before thanks|/v1/chat/completions|400|content_filter|{"model":"mock","messages":[HARM,{"role":"user","content":"Thanks."}]}
+harm before many|/v1/messages|400|content_filter|{"model":"mock","max_tokens":9,"messages":[HARM,HI,HI,HI,HI,HI,HI,HI,HI,HI,HI,HI,HI,HI]}
 another endpoint|/v1/edits|404|not_found|{"model":"mock","messages":[HARM]}
 a path beside one of ours|/v1/chat/completions/|404|not_found|{"model":"mock","messages":[HARM]}
 "#;
@@ -356,7 +358,7 @@ async fn what_slips_through_elsewhere_is_refused_or_judged_here() {
     assert!(house.stop());
     let (exit, report) = verify(&data);
     assert_eq!(exit, Some(0), "{report}");
-    assert_eq!(report["outcomes"], json!({"blocked": 3, "delivered": 1}));
+    assert_eq!(report["outcomes"], json!({"blocked": 5, "delivered": 1}));
     assert_eq!(report["refused"], json!({"400": 6, "404": 2}), "each leaves a trace");
 }
 

@@ -102,6 +102,9 @@ fn change_a_byte(file: &std::path::Path) {
 }
 
 /// Signs the set again with a key that nobody pinned.
+/// What is done to a file of directives.
+type Harm = fn(&std::path::Path);
+
 fn sign_with_another_key(file: &std::path::Path) {
     let seed = file.with_file_name("seed");
     std::fs::write(&seed, [7; 32]).unwrap();
@@ -112,7 +115,7 @@ fn sign_with_another_key(file: &std::path::Path) {
 
 #[tokio::test]
 async fn a_changed_byte_of_the_directives_or_another_key_stops_the_start_and_a_reload() {
-    let harms: [(&str, fn(&std::path::Path)); 3] = [
+    let harms: [(&str, Harm); 3] = [
         ("a byte of the set", |file| change_a_byte(file)),
         ("a byte of the signature", |file| change_a_byte(&file.with_extension("sig"))),
         ("another key", sign_with_another_key),

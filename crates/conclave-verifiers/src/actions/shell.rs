@@ -91,7 +91,7 @@ fn within(name: &str, arguments: &[&str]) -> Option<String> {
             .filter(|line| !line.starts_with("rm")),
         _ if SHELLS.contains(&name) => {
             let short = |word: &&str| word.starts_with('-') && !word.starts_with("--");
-            from(arguments.iter().position(|word| short(&word) && word.ends_with('c'))? + 1)
+            from(arguments.iter().position(|word| short(word) && word.ends_with('c'))? + 1)
         }
         _ => None,
     }

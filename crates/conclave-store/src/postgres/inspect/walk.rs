@@ -21,13 +21,15 @@ use uuid::Uuid;
 /// The largest bundle that can have been written: a full batch and one entry of the largest size.
 const BUNDLE_BYTES_MAX: i64 = 16 << 20;
 
+/// A decision's row, and whether its words were forgotten.
+type Decided = (DecisionColumns, bool);
+
 /// What was seen of a page, to be compared with what was derived from it.
 #[derive(Default)]
 pub(super) struct Seen {
     forgotten: Forgotten,
     taken: Taken,
-    /// Each with whether its words were forgotten.
-    decisions: BTreeMap<u64, (DecisionColumns, bool)>,
+    decisions: BTreeMap<u64, Decided>,
     deliveries: Vec<(u64, [u8; 16], DeliveryColumns)>,
     rotations: Vec<(u64, Option<(String, String)>)>,
     usage: Vec<(u64, UsageColumns)>,
@@ -373,8 +375,8 @@ impl<'w, 'a> Walk<'w, 'a> {
 
     fn decision_rows(
         &self,
-        expected: &BTreeMap<u64, (DecisionColumns, bool)>,
-    ) -> Result<HashMap<[u8; 16], (u64, (DecisionColumns, bool))>, Trouble> {
+        expected: &BTreeMap<u64, Decided>,
+    ) -> Result<HashMap<[u8; 16], (u64, Decided)>, Trouble> {
         let ids: Vec<Uuid> = expected.values().map(|(row, _)| Uuid::from_bytes(row.id)).collect();
         let sql = "SELECT id, tenant, subject, session, timestamp_ms, outcome, action,
                    safety_score_e4, regeneration_attempts, crisis, scrutiny, model, latency_ms,
