@@ -99,7 +99,13 @@ async fn a_repeated_request_is_answered_with_the_same_bytes_also_after_a_restart
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_vectors_and_verdicts_that_are_asked_for_again_are_made_once() {
-    let (mock, dir) = (model().await, tempfile::tempdir().unwrap());
+    let vectors = |_: &Value| {
+        Behaviour::Json(serde_json::json!({
+            "object": "list", "model": "mock-1", "usage": {"prompt_tokens": 3, "total_tokens": 3},
+            "data": [{"object": "embedding", "index": 0, "embedding": [0.25, -0.5]}],
+        }))
+    };
+    let (mock, dir) = (MockModel::start(vectors).await.unwrap(), tempfile::tempdir().unwrap());
     let house = House::start(dir.path(), &config_for(&mock.base_url(), ""));
     let steward = serde_json::json!({
         "context": {"user_id": "ana"},
