@@ -138,9 +138,8 @@ impl Facts {
         if place == Place::Deed || whole {
             self.deeds.extend(words.iter().cloned());
         }
-        if matches!(place, Place::Scope | Place::Deed) || whole {
-            self.scope.extend(words.iter().cloned());
-        } else if in_order(text).len() <= words_max(place) {
+        let tells = matches!(place, Place::Scope | Place::Deed) || whole;
+        if tells || in_order(text).len() <= words_max(place) {
             self.scope.extend(words.iter().cloned());
         }
         if place == Place::Device || whole {

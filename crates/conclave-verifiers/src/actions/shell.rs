@@ -90,8 +90,8 @@ fn within(name: &str, arguments: &[&str]) -> Option<String> {
         "find" => from(arguments.iter().position(|word| word.starts_with("-exec"))? + 1)
             .filter(|line| !line.starts_with("rm")),
         _ if SHELLS.contains(&name) => {
-            let short = |word: &&str| word.starts_with('-') && !word.starts_with("--");
-            from(arguments.iter().position(|word| short(&word) && word.ends_with('c'))? + 1)
+            let short = |word: &str| word.starts_with('-') && !word.starts_with("--");
+            from(arguments.iter().position(|word| short(word) && word.ends_with('c'))? + 1)
         }
         _ => None,
     }
