@@ -84,7 +84,7 @@ async fn missing_consent_rests_on_the_duty_to_ask() {
 
 #[tokio::test]
 async fn words_that_may_not_leave_rest_on_the_duty_to_keep_them() {
-    let kept = kept(Scripted::saying(&[Ok(KIND)]), json!({"regions": ["EEA"]}));
+    let kept = kept(Scripted::saying(&[Ok(KIND)]), json!({"regions": ["DE"]}));
     let privacy = Some(set().for_duty(Duty::PrivacyDuty));
     assert_eq!(decided(&kept.house, keyed("Hello.")).await, (Outcome::Blocked, privacy));
 }
