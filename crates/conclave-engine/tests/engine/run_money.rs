@@ -292,10 +292,17 @@ async fn the_sentinel_reads_records_of_consent_and_protocols() {
     assert_eq!(ask().await, "allow");
     let party = keeper.asked.lock().unwrap().last().unwrap().party.clone();
     assert_eq!(party.as_deref(), Some("the university"));
-    let (community, issues) = (None, vec![]);
-    *keeper.finding.lock().unwrap() =
-        Ok(CulturalFinding::Hold { community, others: Vec::new(), issues, sacred: false });
-    assert_eq!(ask().await, "escalate");
+    *keeper.finding.lock().unwrap() = Ok(CulturalFinding::Flag { community: None, issues: vec![] });
+    assert_eq!(ask().await, "flag");
+    // What must wait for elders waits here as well: nothing is said about it.
+    let held = CulturalFinding::Hold {
+        community: None,
+        others: Vec::new(),
+        issues: vec![],
+        sacred: false,
+    };
+    *keeper.finding.lock().unwrap() = Ok(held);
+    assert_eq!(ask().await, Value::Null);
     *keeper.finding.lock().unwrap() = Ok(CulturalFinding::Clear);
     let state = ConsentState::Withdrawn { record: "c".into(), at_ms: 1 };
     *keeper.consent.lock().unwrap() = Ok(state);
