@@ -229,7 +229,12 @@ async fn drained_by(house: &House) {
 
 /// Waits until `/health` says this.
 async fn healthy(house: &House, wanted: &str) {
-    for _ in 0..600 {
+    healthy_after(house, wanted, 0).await;
+}
+
+/// The same after an outage of so many seconds: the longer it was, the more has to be drained under load.
+async fn healthy_after(house: &House, wanted: &str, outage_s: usize) {
+    for _ in 0..600 + 60 * outage_s {
         if house.get("/health").await.json()["status"] == wanted {
             return;
         }
@@ -271,7 +276,7 @@ async fn a_database_stopped_under_load_costs_no_reply() {
     let during = answered.load(Ordering::Relaxed) - before;
     cluster.start_again().unwrap();
     let began = Instant::now();
-    healthy(&house, "ok").await;
+    healthy_after(&house, "ok", seconds).await;
     stop.store(true, Ordering::Relaxed);
     drained_by(&house).await;
     let drained = began.elapsed();
