@@ -199,9 +199,9 @@ impl Engine {
         // Verifiers may be elsewhere: they see a result once nothing speaks against showing it.
         if passage == Passage::Open {
             let voted = AssertUnwindSafe(self.vote(&mut run)).catch_unwind().await;
-            if voted.is_err() {
-                let at = (Guard::Toxicity, Phase::Post);
-                run.found(at, Taken::Failed, "guard_failed", "the panel panicked");
+            let voted = voted.unwrap_or_else(|_| Err("the panel panicked".to_owned()));
+            if let Err(why) = voted {
+                run.found((Guard::Toxicity, Phase::Post), Taken::Failed, "guard_failed", why);
                 passage = Passage::Held;
             }
         }

@@ -8,26 +8,27 @@ use crate::unread::{Patience, Unread};
 use conclave_core::{
     Candidate, Message, MicroUsd, Mode, PanelRun, Role, Scrutiny, Sensitivity, TurnContext, decide,
 };
-use conclave_detect::Reading;
 use conclave_recipes::{Address, Phase};
 use serde_json::Value;
 use std::sync::Arc;
 
 impl Engine {
     /// Has the verifiers vote on words that speak to somebody; nothing is asked where there are none.
-    pub(crate) async fn vote(&self, run: &mut Running) {
-        let Some(output) = &run.output else { return };
+    ///
+    /// # Errors
+    /// When what the person wrote could not be read: nobody can judge an answer to it.
+    pub(crate) async fn vote(&self, run: &mut Running) -> Result<(), String> {
+        let Some(output) = &run.output else { return Ok(()) };
         let to_people = run.recipe.prose.iter().filter(|place| place.address == Address::To);
         let said: Vec<_> =
             to_people.flat_map(|place| spoken(output, &place.at, &place.member)).collect();
         if said.is_empty() {
-            return;
+            return Ok(());
         }
         let candidate = Candidate { text: said.join("\n\n"), ..Candidate::default() };
         let conversation = conversation(run);
         let last = conversation.last().map(|one| one.content.as_text().into_owned());
-        let input = self.read_words(last.unwrap_or_default(), Phase::Pre).await;
-        let input = input.unwrap_or_else(|_| Reading::empty(Mode::Normal));
+        let input = self.read_words(last.unwrap_or_default(), Phase::Pre).await?;
         let stated = &run.context;
         let context = TurnContext {
             country: stated.country.clone(),
@@ -46,6 +47,7 @@ impl Engine {
         let judged = ballots.iter().fold(MicroUsd(0), |sum, one| sum.saturating_add(one.cost));
         run.cost = run.cost.saturating_add(judged);
         run.panel = Some(PanelRun { ballots, consensus });
+        Ok(())
     }
 }
 
