@@ -30,6 +30,9 @@ pub(crate) struct Consented {
     subjects: Vec<String>,
     scopes: Vec<String>,
     purpose: String,
+    /// Who is given the result, where it was said.
+    #[serde(default)]
+    party: Option<String>,
 }
 
 impl Consented {
@@ -38,6 +41,7 @@ impl Consented {
             subjects: run.consented.clone(),
             scopes: run.context.consent_scope.clone(),
             purpose: run.context.purpose.clone(),
+            party: run.context.party.clone(),
         }
     }
 }
@@ -238,13 +242,15 @@ impl Engine {
         } else {
             self.consented_to_chat(tenant, stored)
         };
-        let Some(Consented { subjects, scopes, purpose }) = consented else { return Ok(None) };
+        let Some(Consented { subjects, scopes, purpose, party }) = consented else {
+            return Ok(None);
+        };
         for subject in subjects {
             let ask = ConsentAsk {
                 subject,
                 scopes: scopes.clone(),
                 purpose: purpose.clone(),
-                party: None,
+                party: party.clone(),
                 now_ms: self.clock.now_ms(),
             };
             match answer(async { governance.consent(tenant, ask).await }).await? {
@@ -267,7 +273,7 @@ impl Engine {
         }
         let user = stored.words("who")?["user"].as_str()?.to_owned();
         let (scopes, purpose) = (vec![chat.as_str().to_owned()], chat.purpose().to_owned());
-        Some(Consented { subjects: vec![user], scopes, purpose })
+        Some(Consented { subjects: vec![user], scopes, purpose, party: None })
     }
 
     /// Whether protocols that could not be asked before say now that elders must decide.

@@ -205,13 +205,17 @@ async fn a_result_is_for_who_asked_and_only_while_the_person_agrees() {
     let keeper = Keeper::granting();
     let house = offline(Some(keeper.clone()));
     let thread = json!({"ticket_thread": [{"author": "ana", "text": "Nobody calls!"}]});
-    let asked =
+    let mut asked =
         Run { key: Some(KeyId::new("mine").unwrap()), ..run(asking("de-escalator", thread)) };
+    asked.request.context.party = Some("the university".into());
     let held = house.engine.execute(asked).await.unwrap();
     keeper.decide("r-1", "approved", None).await;
+    keeper.asked.lock().unwrap().clear();
     let fetch = async |caller: Caller| house.engine.fetch_run(&caller, held.id).await.unwrap();
     assert_eq!(fetch(app("another")).await, FetchedRun::Missing);
     assert!(matches!(fetch(app("mine")).await, FetchedRun::Ended(_)));
+    let again = keeper.asked.lock().unwrap().last().unwrap().party.clone();
+    assert_eq!(again.as_deref(), Some("the university"), "who is given it counts then as well");
     let owner = Caller { role: KeyRole::Owner, ..app("another") };
     assert!(matches!(fetch(owner).await, FetchedRun::Ended(_)));
     let before = house.ledger.leaves().len();
