@@ -36,7 +36,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let stored = ["test", "-p", "conclave-store", "--test", "it"];
     process::run("failing disks, damaged files, altered logs", cargo().args(stored))?;
     let mut figures = Vec::new();
-    let killed = ["test", "-p", "conclave", "--test", "faults", "--", "--nocapture"];
+    setup::tracer()?;
+    let killed =
+        ["test", "-p", "conclave", "--test", "faults", "--test", "calls", "--", "--nocapture"];
     figures.extend(process::run_for(
         "the real program, killed",
         FIGURE,

@@ -96,6 +96,11 @@ pub fn postgres() -> anyhow::Result<()> {
     apt(&["postgresql"])
 }
 
+/// strace, with which calls of the operating system are made to fail.
+pub fn tracer() -> anyhow::Result<()> {
+    if exists("strace") { Ok(()) } else { apt(&["strace"]) }
+}
+
 /// nginx, to be measured beside.
 pub fn nginx() -> anyhow::Result<()> {
     apt(&["nginx-light"])

@@ -14,6 +14,7 @@ pub fn run_all() -> anyhow::Result<()> {
     let python = setup::python()?;
     setup::browser()?;
     setup::postgres()?;
+    setup::tracer()?;
     let mut tests = tests();
     tests
         .env("CONCLAVE_BIN", root().join("target/release/conclave"))

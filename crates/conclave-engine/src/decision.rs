@@ -7,6 +7,7 @@ use conclave_core::{
     Outcome, Scrutiny, Usage, Verdict, Withheld,
 };
 use conclave_detect::Reading;
+use conclave_recipes::GuardOutcome;
 use conclave_voice::FieldState;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -60,6 +61,8 @@ pub struct Decision {
     pub key: Option<KeyId>,
     /// Which guards looked at it.
     pub guards: Vec<&'static str>,
+    /// What guards did, where they did not just let it pass.
+    pub guard_outcomes: Vec<GuardOutcome>,
     /// How long it took.
     pub latency: Duration,
     /// How much of that the model took.

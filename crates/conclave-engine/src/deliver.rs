@@ -314,8 +314,11 @@ impl Engine {
             context: &course.turn.context,
             input: &course.examined.input,
             candidate: &candidate,
+            established: course.examined.established,
         };
-        let key = grounds.key();
+        // Where everybody answers at once, looking it up would take as long as asking them again.
+        let is_quick = self.panel.is_quick() && !self.detector.may_be_slow();
+        let key = if is_quick { None } else { grounds.key() };
         let known = key.as_ref().and_then(|key| self.verdicts.known(key));
         let is_known = known.is_some();
         let judged = async {
@@ -324,7 +327,9 @@ impl Engine {
             }
             let case = Arc::new(self.case(course, candidate).await);
             let left = course.deadline.saturating_duration_since(Instant::now());
-            let ballots = self.panel.judge(case, self.settings.panel_deadline.min(left)).await;
+            let (budget, known) =
+                (self.settings.panel_deadline.min(left), course.examined.established);
+            let ballots = self.panel.judge(case, budget, known).await;
             if let Some(key) = key {
                 self.verdicts.keep(key, &ballots);
             }
@@ -494,6 +499,7 @@ impl Engine {
             timestamp_ms: now_ms.saturating_sub(latency_ms),
             outcome,
             action: action_of(outcome, &examined, &choices),
+            guard_outcomes: examined.outcomes.clone(),
             directive: self.directive_of(&examined, &choices),
             model: turn.model.clone(),
             provider: Arc::clone(&spending.offered.provider),
@@ -608,7 +614,9 @@ fn action_of(outcome: Outcome, examined: &Examination, choices: &[Choice]) -> Ac
     let escalated =
         choices.iter().any(|choice| choice.verdict == Some(Verdict::Withhold(Withheld::Escalated)));
     match outcome {
-        Outcome::Delivered if examined.input.is_injection() => Action::Flag,
+        Outcome::Delivered if examined.input.is_injection() || examined.is_flagged() => {
+            Action::Flag
+        }
         Outcome::Delivered => Action::Deliver,
         Outcome::Redacted => Action::Redact,
         Outcome::Held => Action::Hold,

@@ -238,7 +238,7 @@ impl Engine {
         let given = run.input["source_metadata"]["source_id"].as_str().map(str::to_owned);
         let by = run.input["source_metadata"]["ingested_by"].as_str().map(str::to_owned);
         let with = Intake {
-            finder: &self.workshop.finder,
+            finder: self.workshop.finder(),
             source_id: context
                 .transcript_id
                 .clone()

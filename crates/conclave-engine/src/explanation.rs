@@ -156,6 +156,7 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
         story.push("A text was looked at; nothing was written in answer to it.".to_owned());
         return story;
     }
+    story.extend(marked(stored).map(str::to_owned));
     story.extend(attempts_sentence(stored));
     if !concerns.is_empty() {
         let list: Vec<_> = concerns.iter().map(|reason| reason.plain()).collect();
@@ -179,6 +180,18 @@ fn blocked(stored: &StoredDecision) -> &'static str {
     }
     "What was said belongs to a community whose elders decide about it. Nobody was here who could \
      decide, so it went no further."
+}
+
+/// What a community asked to be handled with care and let pass.
+fn marked(stored: &StoredDecision) -> Option<&'static str> {
+    let mut rows = array(stored.public("guards")).iter().filter_map(Value::as_array);
+    let word = |row: &[Value], at: usize| row.get(at).and_then(Value::as_str).map(str::to_owned);
+    let is_marked = |row: &[Value]| {
+        word(row, 0).as_deref() == Some("cultural") && word(row, 2).as_deref() == Some("flagged")
+    };
+    rows.any(is_marked).then_some(
+        "It touches on something that a community asks to be handled with care, so it was marked.",
+    )
 }
 
 /// Who should have looked at the last reply and did not.

@@ -137,6 +137,6 @@ fn at_least_held(
     CulturalFinding::Hold { community: all.next(), others: all.collect(), issues, sacred: true }
 }
 
-fn sentences(issues: &[Issue]) -> String {
+pub(crate) fn sentences(issues: &[Issue]) -> String {
     issues.iter().map(|issue| issue.detail.as_str()).collect::<Vec<_>>().join(" ")
 }

@@ -179,7 +179,7 @@ impl Engine {
         if run.recipe.work != Work::Model {
             return;
         }
-        let finder = &self.workshop.finder;
+        let finder = self.workshop.finder();
         let (mut tokens, mut input) = (run.tokens.clone(), run.input.clone());
         change_texts(&mut input, &mut |text| redacted(finder, text, &mut tokens));
         let (mut transcripts, mut told) = (run.transcripts.clone(), run.told.clone());
@@ -210,7 +210,7 @@ impl Engine {
     fn guard_output(&self, run: &mut Running) {
         let Some(rule) = run.recipe.guard(Guard::Pii).cloned() else { return };
         let Some(mut output) = run.output.clone() else { return };
-        let finder = &self.workshop.finder;
+        let finder = self.workshop.finder();
         let (mut tokens, mut count) = (run.tokens.clone(), 0);
         change_texts(&mut output, &mut |text| {
             let other = redacted(finder, text, &mut tokens);

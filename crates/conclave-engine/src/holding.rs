@@ -8,6 +8,7 @@ use crate::decision::{Choice, Decision};
 use crate::deliver::own_words;
 use crate::engine::Engine;
 use crate::governance::{Announcement, EventKind, Governance};
+use crate::guard_culture::sentences;
 use crate::guards::answer;
 use crate::handing_out::Hindrance;
 use crate::people::PeopleError;
@@ -24,6 +25,7 @@ use conclave_govern::{
     TenantPolicy, community_id,
 };
 use conclave_ledger::{Value as Public, tenant_number};
+use conclave_recipes::{Guard, GuardOutcome, Phase, Taken};
 use conclave_voice::Situation;
 use serde_json::{Value, json};
 
@@ -46,6 +48,11 @@ impl Hold {
         Self { community, others, issues: vec![issue], sacred: false, decidable }
     }
 
+    /// What is refused where nobody could decide it was blocked, not held.
+    const fn taken(&self) -> Taken {
+        if self.decidable { Taken::Held } else { Taken::Blocked }
+    }
+
     /// Both together, where several replies of one turn are held: every community decides, and it is
     /// decidable only if both are.
     fn and(mut self, other: Self) -> Self {
@@ -66,6 +73,46 @@ impl Hold {
         self.sacred |= other.sacred;
         self.decidable &= other.decidable;
         self
+    }
+}
+
+/// What the guard of culture found in texts of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Looked {
+    Clear,
+    /// It may go on, and is marked.
+    Flagged(Vec<Issue>),
+    /// It waits for elders.
+    Held(Hold),
+    /// Nobody could say, so it waits as well.
+    Failed(Hold),
+}
+
+impl Looked {
+    /// Whether it must wait.
+    pub(crate) const fn waits(&self) -> bool {
+        matches!(self, Self::Held(_) | Self::Failed(_))
+    }
+}
+
+impl Examination {
+    /// Notes what a guard did; once, however many replies it did it to.
+    pub(crate) fn note(
+        &mut self,
+        at: (Guard, Phase),
+        taken: Taken,
+        code: &'static str,
+        detail: String,
+    ) {
+        let outcome = GuardOutcome::found(at, taken, code, detail);
+        if !self.outcomes.contains(&outcome) {
+            self.outcomes.push(outcome);
+        }
+    }
+
+    /// Whether a guard let it pass with a mark.
+    pub(crate) fn is_flagged(&self) -> bool {
+        self.outcomes.iter().any(|outcome| outcome.taken == Taken::Flagged)
     }
 }
 
@@ -132,7 +179,7 @@ impl Engine {
         }
         let said = turn.conversation.iter().map(|message| message.content.as_text().into_owned());
         let texts = said.filter(|text| !text.is_empty()).collect();
-        let Some(hold) = self.held(turn, texts).await else { return };
+        let Some(hold) = self.noted(turn, texts, Phase::Pre, examined).await else { return };
         examined.stop = Some(match (is_crisis(examined.input.crisis), hold.decidable) {
             (true, _) => Stop::CrisisWithMeans,
             (false, true) => Stop::Held,
@@ -151,7 +198,8 @@ impl Engine {
         for choice in choices.iter_mut().filter(|choice| choice.outcome.is_verified()) {
             let calls = choice.delivered.tool_calls.iter().map(|call| call.arguments.clone());
             let texts = std::iter::once(choice.delivered.text.clone()).chain(calls).collect();
-            let Some(hold) = self.held(turn, texts).await else { continue };
+            let hold = self.noted(turn, texts, Phase::Post, examined).await;
+            let Some(hold) = hold else { continue };
             let (outcome, situation, finish) =
                 match (is_crisis(examined.input.crisis), hold.decidable) {
                     (true, _) => {
@@ -181,9 +229,32 @@ impl Engine {
         choices
     }
 
-    /// Whether texts of a turn must wait for a person, and why.
-    pub(crate) async fn held(&self, turn: &Turn, texts: Vec<String>) -> Option<Hold> {
-        let governance = self.governed.governance.as_deref()?;
+    /// Looks at texts of a turn and notes what was found; says why they must wait, where they must.
+    async fn noted(
+        &self,
+        turn: &Turn,
+        texts: Vec<String>,
+        phase: Phase,
+        examined: &mut Examination,
+    ) -> Option<Hold> {
+        let (code, issues, taken, hold) = match self.look(turn, texts).await {
+            Looked::Clear => return None,
+            Looked::Flagged(issues) => ("cultural", issues, Taken::Flagged, None),
+            Looked::Held(hold) => {
+                let code = if hold.sacred { "sacred" } else { "cultural" };
+                (code, hold.issues.clone(), hold.taken(), Some(hold))
+            }
+            Looked::Failed(hold) => {
+                ("guard_failed", hold.issues.clone(), Taken::Failed, Some(hold))
+            }
+        };
+        examined.note((Guard::Cultural, phase), taken, code, sentences(&issues));
+        hold
+    }
+
+    /// What the protocols say of texts of a turn.
+    pub(crate) async fn look(&self, turn: &Turn, texts: Vec<String>) -> Looked {
+        let Some(governance) = self.governed.governance.as_deref() else { return Looked::Clear };
         let ask = CulturalAsk {
             texts,
             sensitivity: turn.context.sensitivity,
@@ -193,17 +264,18 @@ impl Engine {
             now_ms: self.clock.now_ms(),
         };
         match answer(async { governance.look(&turn.tenant, ask).await }).await {
-            Ok(CulturalFinding::Clear | CulturalFinding::Flag { .. }) => None,
+            Ok(CulturalFinding::Clear) => Looked::Clear,
+            Ok(CulturalFinding::Flag { issues, .. }) => Looked::Flagged(issues),
             Ok(CulturalFinding::Hold { community, others, issues, sacred }) => {
                 let mut hold = Hold { community, others, issues, sacred, decidable: false };
                 hold.decidable = self.decidable(governance, &turn.tenant, &hold).await;
-                Some(hold)
+                Looked::Held(hold)
             }
             Err(why) => {
                 tracing::error!(%why, "protocols could not be asked: the turn is held");
                 let code = "guard_unavailable".to_owned();
                 let detail = "The protocols could not be asked.".to_owned();
-                Some(Hold::of_nobody(Issue { code, detail }, self.settings.staffed))
+                Looked::Failed(Hold::of_nobody(Issue { code, detail }, self.settings.staffed))
             }
         }
     }

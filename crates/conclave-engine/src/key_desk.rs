@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// So many keys a tenant has at most, those that are withdrawn among them.
 pub const KEYS_MAX: usize = 10_000;
-/// The longest label of a key.
+/// The longest label of a key, and the longest name of its person.
 pub const LABEL_BYTES_MAX: usize = 200;
 
 /// What a new key shall be.
@@ -22,6 +22,8 @@ pub struct KeyOrder {
     pub role: KeyRole,
     /// A word for people.
     pub label: String,
+    /// Whose hands it is in.
+    pub person: Option<String>,
     /// When it ends.
     pub expires_ms: Option<u64>,
 }

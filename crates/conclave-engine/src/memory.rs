@@ -16,6 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Turns after which a person is no newcomer.
 const FIRST_TURNS: u32 = 3;
+/// After so many messages somebody is no stranger any more.
+const ESTABLISHED_TURNS: u32 = 30;
 /// How many conversations, and how many people, are held in memory.
 const HELD_MAX: usize = 100_000;
 /// How many decisions that were made without knowing what was before are passed over on the way back.
@@ -74,6 +76,12 @@ impl Remembered {
     /// Whether this is one of the first turns of a known person.
     pub(crate) fn newcomer(&self) -> bool {
         self.course.as_ref().is_some_and(|course| course.messages <= FIRST_TURNS)
+    }
+
+    /// Whether the person has been heard often, and nothing of it gave reason for care.
+    pub(crate) fn is_established(&self) -> bool {
+        let calm = |course: &Course| course.messages >= ESTABLISHED_TURNS && course.is_calm();
+        self.is_known && !self.trend.now.any() && self.course.as_ref().is_some_and(calm)
     }
 }
 

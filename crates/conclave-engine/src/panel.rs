@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
+/// So many sit on every panel, whoever is spared.
+const SEATED_MIN: usize = 3;
+
 /// The verifiers that sit on every panel.
 #[derive(Clone)]
 pub struct Panel {
@@ -27,12 +30,33 @@ impl Panel {
     }
 
     /// Lets everyone judge the case; answers within `budget`. What the floor of the directives stops has
-    /// its ballot too, whoever is seated.
-    pub async fn judge(&self, case: Arc<Case>, budget: Duration) -> Vec<Ballot> {
-        let asked = self.verifiers.iter().map(|one| ballot(&**one, case.clone(), budget));
+    /// its ballot too, whoever is seated. About people who are `established` fewer are asked.
+    pub async fn judge(&self, case: Arc<Case>, budget: Duration, established: bool) -> Vec<Ballot> {
+        let spares = established && self.has_enough_without();
+        let asked = self.verifiers.iter().map(|one| {
+            let (one, case) = (&**one, Arc::clone(&case));
+            async move {
+                if spares && one.may_be_spared() {
+                    return intake(one.seat().clone(), Ok(None), 0);
+                }
+                ballot(one, case, budget).await
+            }
+        });
         let mut ballots = join_all(asked).await;
         ballots.extend(floor_ballot(&case));
         ballots
+    }
+
+    /// Whether those who are always asked are enough for a quorum, and the one among them that must be.
+    fn has_enough_without(&self) -> bool {
+        let seats = self.verifiers.iter().filter(|one| !one.may_be_spared()).map(|one| one.seat());
+        let counted: Vec<_> = seats.filter(|seat| !seat.monitor).collect();
+        counted.len() >= SEATED_MIN && counted.iter().any(|seat| seat.required)
+    }
+
+    /// Whether everybody answers at once.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.verifiers.iter().all(|verifier| verifier.is_quick())
     }
 
     /// Everybody elsewhere who is shown what the panel judges.
@@ -99,6 +123,10 @@ impl Verifier for BuiltIn {
 
     fn timeout(&self) -> Duration {
         Duration::from_millis(500)
+    }
+
+    fn is_quick(&self) -> bool {
+        true
     }
 
     fn judge(&self, case: Arc<Case>) -> BoxFuture<'_, Result<Option<Opinion>, VerifierError>> {

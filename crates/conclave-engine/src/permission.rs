@@ -12,7 +12,7 @@ use crate::preflight::{Examination, Stop, is_crisis};
 use crate::turn::Turn;
 use crate::workshop::BUILTIN;
 use conclave_govern::{ConsentAsk, ConsentState, Issue, TenantPolicy};
-use conclave_recipes::{Ruling, Transfer};
+use conclave_recipes::{Guard, Phase, Ruling, Taken, Transfer};
 use serde::Serialize;
 
 /// What a request is to those who count and permit it, where it is no recipe.
@@ -100,6 +100,27 @@ enum Obstacle {
     },
 }
 
+impl Obstacle {
+    /// Notes which guard it came from.
+    fn note_in(&self, examined: &mut Examination) {
+        let (guard, taken, code, detail) = match self {
+            Self::Refused(refusal @ Refusal::Jurisdiction) => {
+                (Guard::Jurisdiction, Taken::Blocked, refusal.as_str(), refusal.sentence())
+            }
+            Self::Refused(refusal) => {
+                (Guard::Consent, Taken::Blocked, refusal.as_str(), refusal.sentence())
+            }
+            Self::Unclear { code: code @ "guard_failed", detail } => {
+                (Guard::Consent, Taken::Failed, *code, detail.as_str())
+            }
+            Self::Unclear { code, detail } => {
+                (Guard::Jurisdiction, Taken::Held, *code, detail.as_str())
+            }
+        };
+        examined.note((guard, Phase::Pre), taken, code, detail.to_owned());
+    }
+}
+
 impl Engine {
     /// Looks whether the person agreed and where their words would go, as far as the tenant's policy
     /// asks for it; sets a stop where the turn may not go on.
@@ -120,6 +141,7 @@ impl Engine {
             },
         };
         let crisis = is_crisis(examined.input.crisis);
+        obstacle.note_in(examined);
         examined.stop = Some(match obstacle {
             _ if crisis => Stop::CrisisWithMeans,
             Obstacle::Refused(refusal) => Stop::Refused(refusal),

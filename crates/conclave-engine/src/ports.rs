@@ -193,6 +193,14 @@ pub trait Verifier: Send + Sync {
     fn when_failing(&self) -> WhenFailing {
         WhenFailing::Dissents
     }
+    /// Whether it need not be asked about people who are long known and calm.
+    fn may_be_spared(&self) -> bool {
+        false
+    }
+    /// Whether it answers at once, here, and costs nothing: then nobody need remember what it said.
+    fn is_quick(&self) -> bool {
+        false
+    }
     /// Who is shown the case besides this program; nobody where it stays here.
     fn elsewhere(&self) -> Option<Elsewhere> {
         None
@@ -533,6 +541,9 @@ pub struct KeyRecord {
     pub role: KeyRole,
     /// A word for people.
     pub label: String,
+    /// Whose hands it is in, where that is known: one person may have several keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
     /// When it was made.
     pub created_ms: u64,
     /// When it ends.

@@ -14,6 +14,7 @@ use conclave_core::{
 };
 use conclave_detect::{Course, Detector, DriftState, READ_TOGETHER, Reading};
 use conclave_instinct::Instinct;
+use conclave_recipes::GuardOutcome;
 use std::sync::Arc;
 
 /// What the input came to.
@@ -27,9 +28,13 @@ pub(crate) struct Examination {
     /// What is remembered, this message included.
     pub remembered: Remembered,
     pub scrutiny: Scrutiny,
+    /// Whether the person is long known and calm: fewer verifiers are asked then.
+    pub established: bool,
     pub stop: Option<Stop>,
     /// Why the turn or its reply waits for a person.
     pub hold: Option<Hold>,
+    /// What guards did, where they did not just let it pass.
+    pub outcomes: Vec<GuardOutcome>,
     /// Through which door it came.
     pub interface: Interface,
     /// Where the person stood before this message.
@@ -64,14 +69,17 @@ pub(crate) fn examine(
 ) -> Examination {
     let scrutiny = scrutiny(settings, turn, &input, &remembered);
     let stop = stop(instinct, settings, &input);
+    let established = scrutiny == Scrutiny::Normal && remembered.is_established();
     Examination {
         id,
         who,
         input: Arc::new(input),
         remembered,
         scrutiny,
+        established,
         stop,
         hold: None,
+        outcomes: Vec::new(),
         interface: Interface::Chat,
         drift_before: DriftState::default().as_str(),
     }

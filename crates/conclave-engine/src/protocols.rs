@@ -47,6 +47,8 @@ pub struct Caller {
     pub tenant: TenantId,
     /// What it may do.
     pub role: KeyRole,
+    /// Whose hands the key is in, or whose account it is; absent where nobody said.
+    pub person: Option<String>,
 }
 
 impl People {
@@ -102,7 +104,8 @@ impl People {
     pub async fn decider(&self, caller: &Caller) -> Result<Decider, PeopleError> {
         let reviewer = matches!(caller.role, KeyRole::Reviewer | KeyRole::Owner);
         let mut decider = Decider {
-            person: caller.holder.clone(),
+            person: caller.person.clone().unwrap_or_else(|| caller.holder.clone()),
+            named: caller.person.is_some(),
             holder: caller.holder.clone(),
             reviewer,
             elder_of: Vec::new(),
@@ -116,6 +119,7 @@ impl People {
             let named = standing.elders.into_iter().find(|elder| elder.holder == caller.holder);
             if let Some(elder) = named {
                 decider.person = elder.person;
+                decider.named = true;
                 decider.elder_of.push(record.key.id);
             }
         }

@@ -19,6 +19,7 @@ use conclave_detect::Course;
 use conclave_govern::NewReview;
 use conclave_instinct::Instinct;
 use conclave_ledger::{Body, Draft, Kind, Value};
+use conclave_recipes::GuardOutcome;
 use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
@@ -96,6 +97,9 @@ impl Engine {
         add(memory::WORDS.into(), encode(&decision.remembered));
         if let Some(field) = &decision.field {
             add("field".into(), encode(field));
+        }
+        if !decision.guard_outcomes.is_empty() {
+            add("guards".into(), encode(&decision.guard_outcomes));
         }
         if let Some(review) = review {
             add(unasked::WORDS.into(), encode(review));
@@ -179,6 +183,10 @@ fn public_part(decision: &Decision, instinct: &Instinct) -> Value {
     if decision.interface != Interface::Chat {
         pairs.push(("agent", Value::from(decision.interface.as_str())));
     }
+    if !decision.guard_outcomes.is_empty() {
+        let rows = decision.guard_outcomes.iter().map(guard_row).collect();
+        pairs.push(("guards", Value::Array(rows)));
+    }
     if let Some(key) = &decision.key {
         pairs.push(("key", Value::from(key.as_str())));
     }
@@ -250,6 +258,13 @@ fn uint(number: impl Into<u64>) -> Value {
 /// The bars in force: quorum, score, assurance.
 pub(crate) fn bars(bars: Bars) -> Value {
     Value::Array(vec![uint(bars.quorum), uint(bars.score), uint(bars.assurance)])
+}
+
+/// `[guard, phase, what was done, code]`.
+pub(crate) fn guard_row(outcome: &GuardOutcome) -> Value {
+    let words =
+        [outcome.guard.as_str(), outcome.phase.as_str(), outcome.taken.as_str(), outcome.code];
+    Value::Array(words.into_iter().map(Value::from).collect())
 }
 
 fn choice(choice: &Choice, instinct: &Instinct) -> Value {

@@ -199,7 +199,7 @@ impl Engine {
         let is_harmful = |run: &PanelRun| run.consensus.shortfalls.contains(&Shortfall::Harmful);
         if whole.consensus.delivers() && !runs().any(is_harmful) {
             // What belongs to a community waits for the end, and for its elders.
-            if self.held(course.turn, vec![text.to_owned()]).await.is_some() {
+            if self.look(course.turn, vec![text.to_owned()]).await.waits() {
                 stream.is_held = true;
                 return None;
             }

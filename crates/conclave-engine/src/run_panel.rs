@@ -42,7 +42,7 @@ impl Engine {
             unread.read(detector, Patience::Every)
         })
         .await;
-        let ballots = self.panel.judge(Arc::new(case), self.settings.panel_deadline).await;
+        let ballots = self.panel.judge(Arc::new(case), self.settings.panel_deadline, false).await;
         let consensus = decide(&ballots, self.settings.bars(scrutiny(run)), run.crisis);
         let judged = ballots.iter().fold(MicroUsd(0), |sum, one| sum.saturating_add(one.cost));
         run.cost = run.cost.saturating_add(judged);

@@ -14,6 +14,7 @@ use crate::record;
 use crate::records::{Record, RecordChange, RecordKey, RecordKind};
 use crate::run_panel::scrutiny;
 use crate::running::{Running, change_texts, redacted};
+use crate::runs::RUN_KEPT_MS;
 use crate::trace::{self, SpanKind};
 use crate::unasked;
 use conclave_core::{Action, Attempt, Candidate, Outcome, Sensitivity};
@@ -114,7 +115,7 @@ impl Engine {
         }
         if run.recipe.guard(Guard::Pii).is_some() {
             let mut tokens = run.tokens.clone();
-            let finder = &self.workshop.finder;
+            let finder = self.workshop.finder();
             change_texts(&mut citations, &mut |text| redacted(finder, text, &mut tokens));
         }
         let passes = matches!(ending, Ending::Done | Ending::Held { .. });
@@ -182,7 +183,7 @@ impl Engine {
             state: closed.outcome.as_str().to_owned(),
             owner: run.recipe.name.clone(),
             rank: u32::try_from(now_ms / 1_000).unwrap_or(u32::MAX),
-            due_ms: None,
+            due_ms: Some(now_ms.saturating_add(RUN_KEPT_MS)),
             changed_ms: now_ms,
             subject: None,
             data: json!({"figures": closed.figures, "review": review}),
@@ -284,7 +285,7 @@ impl Engine {
             ("tokens_out", Public::Uint(run.usage.output_tokens)),
             ("bars", Public::Array(bars.to_vec())),
             ("choices", Public::Array(vec![choice])),
-            ("guards", Public::Array(run.outcomes.iter().map(guard_row).collect())),
+            ("guards", Public::Array(run.outcomes.iter().map(record::guard_row).collect())),
             ("refusal", refusal_of(run, closed.outcome)),
             ("safety_status", Public::from(safety_status(run, closed.outcome))),
             ("eval", evaluation_row(run)),
@@ -337,12 +338,6 @@ pub(crate) const UNGUARDED: &str =
     "This must wait for a person, and nobody is configured who could decide; nothing is returned.";
 
 /// `[guard, phase, what came of it, code]`.
-fn guard_row(outcome: &GuardOutcome) -> Public {
-    let words =
-        [outcome.guard.as_str(), outcome.phase.as_str(), outcome.taken.as_str(), outcome.code];
-    Public::Array(words.into_iter().map(Public::from).collect())
-}
-
 fn evaluation_row(run: &Running) -> Public {
     let Some(done) = &run.evaluation else { return Public::Null };
     let named = |metrics: &[conclave_recipes::Metric]| {

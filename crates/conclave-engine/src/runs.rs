@@ -18,6 +18,10 @@ use serde_json::{Value, json};
 
 /// So many of the latest runs are counted.
 const COUNTED_MAX: u32 = 200;
+/// How long the figures of a run are kept: a year to compare with, and a month.
+pub(crate) const RUN_KEPT_MS: u64 = 400 * 24 * 3_600_000;
+/// So many old runs are let go at a time.
+const FORGOTTEN_AT_ONCE: u32 = 500;
 /// So many of the latest decisions are looked through where runs are not listed.
 const SEARCHED_MAX: u32 = 500;
 
@@ -158,6 +162,25 @@ impl Engine {
             None => self.searched(tenant, &recipe.name).await?,
         };
         Ok(kpis(&recipe.kpis, &runs))
+    }
+
+    /// Lets figures of runs go that are older than anybody asks for. The ledger has the runs, and what
+    /// people decided about them stands in their reviews.
+    pub async fn forget_old_runs(&self) {
+        let Some(records) = &self.governed.records else { return };
+        let query = RecordQuery {
+            kind: RecordKind::Run,
+            tenant: None,
+            states: Vec::new(),
+            owner: None,
+            due_before_ms: Some(self.clock.now_ms()),
+            offset: 0,
+            limit: FORGOTTEN_AT_ONCE,
+        };
+        for record in records.list(query).await.unwrap_or_default() {
+            // Another replica was faster: that is fine.
+            let _ = records.remove(record.key, record.version).await;
+        }
     }
 
     async fn counted(

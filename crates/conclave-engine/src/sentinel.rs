@@ -19,7 +19,7 @@ impl Engine {
         let said_texts = texts(&run.input["response"]);
         let (request, response) = (asked_texts.join("\n"), said_texts.join("\n"));
         let count = |text: &str| {
-            let found = self.workshop.finder.find(text).into_iter();
+            let found = self.workshop.finder().find(text).into_iter();
             found.filter(conclave_pii::is_identifying).count()
         };
         let (pii_request, pii_response) = (count(&request), count(&response));

@@ -29,6 +29,8 @@ pub(crate) struct Grounds<'a> {
     pub input: &'a Reading,
     #[serde(serialize_with = "without_usage")]
     pub candidate: &'a Candidate,
+    /// Whether fewer were asked.
+    pub established: bool,
 }
 
 /// What a candidate cost is no part of what it says.
@@ -107,6 +109,7 @@ mod tests {
             context: &TurnContext::default(),
             input: &Reading::empty(Mode::Normal),
             candidate: &Candidate { text: text.into(), ..Candidate::default() },
+            established: false,
         };
         grounds.key().unwrap()
     }

@@ -47,6 +47,8 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         "choices": stored.choices().iter().enumerate()
             .map(|(c, choice)| choice_view(stored, c, choice, with_words)).collect::<Vec<_>>(),
     });
+    let guards = array(stored.public("guards")).iter().filter_map(Value::as_array);
+    view["guards"] = guards.map(guard_view).collect();
     view["erased"] = json!(stored.is_erased());
     if with_words {
         view["conversation"] = stored.words("request").unwrap_or_default();
@@ -60,6 +62,11 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         view["corrections"] = json!(corrections(stored));
     }
     view
+}
+
+fn guard_view(row: &[Value]) -> Json {
+    let word = |at: usize| row.get(at).and_then(Value::as_str);
+    json!({"guard": word(0), "phase": word(1), "outcome": word(2), "code": word(3)})
 }
 
 fn delivery(leaf: &conclave_ledger::Leaf) -> Json {

@@ -4,7 +4,7 @@ use conclave_core::Sensitivity;
 use conclave_pii::Finder;
 use conclave_recipes::{Empathy, Jurisdictions, ModelClass, Recipes};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use thiserror::Error;
 
 /// So many of the latest runs of a recipe are looked at.
@@ -45,7 +45,8 @@ pub struct Workshop {
     pub settings: RecipeSettings,
     pub(crate) empathy: Empathy,
     pub(crate) jurisdictions: Jurisdictions,
-    pub(crate) finder: Finder,
+    /// Large, and only recipes look with it: made when the first does.
+    finder: OnceLock<Finder>,
     latest: Mutex<HashMap<String, VecDeque<(u64, bool)>>>,
     /// When somebody was last told that a recipe is slow, by tenant and recipe.
     told: Mutex<HashMap<(u64, String), u64>>,
@@ -63,10 +64,19 @@ impl Workshop {
             settings,
             empathy: Empathy::builtin().map_err(|error| wrong(&error))?,
             jurisdictions: Jurisdictions::builtin().map_err(|error| wrong(&error))?,
-            finder: Finder::builtin().map_err(|error| wrong(&error))?,
+            finder: OnceLock::new(),
             latest: Mutex::default(),
             told: Mutex::default(),
         })
+    }
+
+    /// Finds identifying data.
+    #[expect(
+        clippy::expect_used,
+        reason = "what it is made of is compiled in, and a test makes it"
+    )]
+    pub(crate) fn finder(&self) -> &Finder {
+        self.finder.get_or_init(|| Finder::builtin().expect("the built-in patterns are sound"))
     }
 
     /// The model of a class.
@@ -147,6 +157,12 @@ mod tests {
         assert_eq!(workshop.lately("x"), Some((10, 500)));
         (0..WINDOW).for_each(|_| workshop.note("x", 7, false));
         assert_eq!(workshop.lately("x"), Some((7, 0)), "old runs leave");
+    }
+
+    #[test]
+    fn the_finder_can_be_made() {
+        let workshop = Workshop::new(&[], RecipeSettings::default()).unwrap();
+        assert_eq!(workshop.finder().find("Write to ana@mail.example.").len(), 1);
     }
 
     #[test]

@@ -185,9 +185,11 @@ impl Gateway {
         look
     }
 
-    /// Forgets kept replies whose time is over; called every minute.
-    pub async fn forget_kept_replies(&self) {
-        crate::idempotency::forget_old(&self.engine()).await;
+    /// Forgets kept replies and counted runs whose time is over; called every minute.
+    pub async fn forget_what_is_over(&self) {
+        let engine = self.engine();
+        crate::idempotency::forget_old(&engine).await;
+        engine.forget_old_runs().await;
     }
 
     pub(crate) fn repeats(&self) -> &RepeatDesk {

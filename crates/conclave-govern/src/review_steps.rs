@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// How long a claim lasts.
-pub const LEASE_MS: u64 = 30 * 60 * 1_000;
+pub const LEASE_MS: u64 = 15 * 60 * 1_000;
 /// So long after it was due the council is called.
 const GRACE_MS: u64 = 60 * 60 * 1_000;
 /// The longest note, and the longest condition, in bytes.
@@ -77,6 +77,8 @@ impl ReviewStatus {
 pub struct Decider {
     /// The person, however many keys they have.
     pub person: String,
+    /// Whether they are known by name, not by the key they came with: such a key could be anybody's.
+    pub named: bool,
     /// The key or account they came with.
     pub holder: String,
     /// Whether they decide what belongs to no community.
@@ -167,6 +169,9 @@ pub enum ReviewRefusal {
     /// They have said yes already.
     #[error("two different people must agree, and you are one of them already")]
     SamePerson,
+    /// Nobody knows who they are, where two must agree.
+    #[error("two different people must agree, and this key does not say whose it is")]
+    Unnamed,
     /// Somebody else has it.
     #[error("somebody else has claimed this; their claim ends by itself")]
     Claimed,
@@ -389,6 +394,10 @@ impl Review {
         self.holds(who, token, now_ms)?;
         if self.approvals.contains(&who.person) {
             return Err(ReviewRefusal::SamePerson);
+        }
+        let says_yes = matches!(said.ruling, Ruling::Approve | Ruling::EditAndApprove { .. });
+        if says_yes && self.approvals_needed() > 1 && !who.named {
+            return Err(ReviewRefusal::Unnamed);
         }
         said.check()?;
         if self.rulings.len() >= RULINGS_MAX && said.ruling == Ruling::NeedsConsultation {

@@ -22,7 +22,8 @@ fn new(community: Option<&str>, four_eyes: bool) -> NewReview {
 
 fn elder(person: &str) -> Decider {
     let elder_of = vec!["river people".to_owned()];
-    Decider { person: person.into(), holder: format!("key:{person}"), reviewer: false, elder_of }
+    let holder = format!("key:{person}");
+    Decider { person: person.into(), named: true, holder, reviewer: false, elder_of }
 }
 
 fn reviewer(person: &str) -> Decider {
@@ -100,6 +101,33 @@ fn four_eyes_are_those_of_two_people_on_one_text() {
     review.decide(&elder("a"), token, say(Ruling::Approve), 6).unwrap();
     assert_eq!(review.status, ReviewStatus::Approved);
     assert_eq!(review.edited.as_deref(), Some("other words"));
+}
+
+#[test]
+fn where_two_must_agree_a_key_without_a_name_says_no_but_never_yes() {
+    let nobody = |key: &str| Decider { named: false, ..reviewer(key) };
+    let mut alone = Review::open(&new(None, false), 0);
+    let token = alone.claim(&nobody("k1"), 1).unwrap();
+    alone.decide(&nobody("k1"), token, say(Ruling::Approve), 2).unwrap();
+    assert_eq!(alone.status, ReviewStatus::Approved, "one is enough, whoever it is");
+    let mut council = Review::open(&new(None, false), 0);
+    council.council = true;
+    for ruling in [say(Ruling::Approve), edit("other words")] {
+        let token = council.claim(&nobody("k1"), 1).unwrap();
+        let refused = council.decide(&nobody("k1"), token, ruling, 2);
+        assert_eq!(refused, Err(ReviewRefusal::Unnamed));
+        assert!(council.approvals.is_empty() && council.rulings.is_empty());
+        council.release(&nobody("k1"), token, 3).unwrap();
+    }
+    for person in ["a", "b"] {
+        let token = council.claim(&reviewer(person), 4).unwrap();
+        council.decide(&reviewer(person), token, say(Ruling::Approve), 5).unwrap();
+    }
+    assert_eq!(council.status, ReviewStatus::Approved);
+    let mut rejected = Review::open(&new(None, true), 0);
+    let token = rejected.claim(&nobody("k1"), 1).unwrap();
+    rejected.decide(&nobody("k1"), token, say(Ruling::Reject), 2).unwrap();
+    assert_eq!(rejected.status, ReviewStatus::Rejected);
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Entropy for Counting {
 
 fn place(timeout: Duration) -> OutsideSeat {
     let seat = Seat::new("outside", Priority::Middle);
-    OutsideSeat { seat, timeout, when_failing: WhenFailing::Dissents }
+    OutsideSeat { seat, timeout, when_failing: WhenFailing::Dissents, always: false }
 }
 
 fn priced(mock: &MockModel) -> Outcome<PricedModel> {
@@ -91,7 +91,7 @@ fn case(asked: &str, reply: &str) -> Arc<Case> {
 
 async fn ballot(verifier: Arc<dyn Verifier>, case: Arc<Case>) -> Outcome<Ballot> {
     let panel = Panel::new(vec![verifier]);
-    Ok(panel.judge(case, Duration::from_secs(5)).await.pop().ok_or("no ballot")?)
+    Ok(panel.judge(case, Duration::from_secs(5), false).await.pop().ok_or("no ballot")?)
 }
 
 fn vote(ballot: &Ballot) -> Option<(Vote, u8)> {

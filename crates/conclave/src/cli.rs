@@ -627,6 +627,9 @@ pub struct KeyCreateArgs {
     /// A word for people.
     #[arg(long, default_value = "")]
     pub label: String,
+    /// Whose hands it is in; where two people must agree, a key without a name cannot say yes.
+    #[arg(long, value_name = "NAME")]
+    pub person: Option<String>,
     /// Days until it ends.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
     pub expires_in_days: Option<u32>,

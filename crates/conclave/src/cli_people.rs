@@ -99,7 +99,7 @@ pub enum ReviewsCommand {
     },
     /// Show one review, with what is held if you have claimed it.
     Show(ReviewArgs),
-    /// Claim a review for half an hour; prints the token that decides it.
+    /// Claim a review for a quarter of an hour; prints the token that decides it.
     Claim(ReviewArgs),
     /// Give a review back.
     Release {

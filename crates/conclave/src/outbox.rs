@@ -201,6 +201,7 @@ mod tests {
             holder: "o".into(),
             tenant: house.clone(),
             role: conclave_engine::KeyRole::Owner,
+            person: None,
         };
         let hook = "http://127.0.0.1:1/hook";
         let (id, _) = people.add_webhook(&owner, &*post, hook, vec![]).await.unwrap();

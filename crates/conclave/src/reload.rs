@@ -41,7 +41,7 @@ impl Reloading {
                     // In a task of its own: a slow database holds up neither refusals nor a reload.
                     if forgetting.as_ref().is_none_or(JoinHandle::is_finished) {
                         let gateway = self.gateway.clone();
-                        let forget = async move { gateway.forget_kept_replies().await };
+                        let forget = async move { gateway.forget_what_is_over().await };
                         forgetting = Some(tokio::spawn(forget));
                     }
                 }

@@ -209,6 +209,7 @@ fn place(name: &str, seat: &SeatChange) -> OutsideSeat {
             OnFailure::Dissent => WhenFailing::Dissents,
             OnFailure::LeaveOut => WhenFailing::LeftOut,
         },
+        always: seat.always.unwrap_or(false),
     }
 }
 

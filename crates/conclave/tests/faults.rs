@@ -14,7 +14,7 @@ mod house;
 
 use conclave_testkit::{Behaviour, MockModel};
 use faults_suite::{Dice, Installation, OnPostgres, OnSqlite};
-use faults_suite::{Received, check, check_and_tell, load};
+use faults_suite::{Received, check, check_and_tell, load, worth_a_look};
 use house::{House, Reply, conclave, config_for};
 use std::process::Command;
 
@@ -296,8 +296,10 @@ async fn random_kills_under_load_lose_nothing_that_was_received() {
         let house = home.start(None).pop().expect("it starts after every kill");
         let enough = usize::try_from(1 + dice.below(150)).unwrap();
         assert_eq!(load(house, 64, usize::MAX, Some(enough), &mut received).await, SIGKILL);
-        let (code, report) = home.verify();
-        assert_eq!(code, Some(0), "seed {seed}, kill {kill}: {report}");
+        if worth_a_look(kill) {
+            let (code, report) = home.verify();
+            assert_eq!(code, Some(0), "seed {seed}, kill {kill}: {report}");
+        }
     }
     assert!(received.len() as u64 > kills, "too few replies to mean anything");
     println!("figure: sqlite, kills: {kills}");

@@ -87,6 +87,7 @@ fn caller(visitor: &Visitor) -> Caller {
         holder: format!("person:{}", visitor.account.name),
         tenant: visitor.account.tenant.clone(),
         role: visitor.account.role,
+        person: Some(visitor.account.name.clone()),
     }
 }
 

@@ -90,6 +90,7 @@ async fn what_belongs_to_a_community_is_for_its_elders_alone() {
         holder: "o".into(),
         tenant: TenantId::new("default").unwrap(),
         role: conclave_engine::KeyRole::Owner,
+        person: None,
     };
     let office = &house.office;
     office.name_elder(&owner, "River People", "person:elder", "Ana").await.unwrap();

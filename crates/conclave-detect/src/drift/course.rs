@@ -77,6 +77,12 @@ impl Course {
         self.tracks.iter().map(Track::state).max().unwrap_or_default()
     }
 
+    /// Whether nothing at all speaks for a drift, be it far from an alert.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.tracks.iter().all(|track| track.level == 0)
+    }
+
     /// Every kind that is not green, the furthest first.
     #[must_use]
     pub fn alerts(&self) -> Vec<DriftAlert> {

@@ -7,7 +7,8 @@ use conclave_core::{
     Candidate, FinishReason, KeyId, Message, Outcome, Role, Sensitivity, ToolCall,
 };
 use conclave_engine::{
-    Caller, Engine, GovernError, Governance, Governed, KeyRole, Released, Settings, Turn,
+    Caller, Engine, GovernError, Governance, Governed, KeyRole, Released, Settings, StoredDecision,
+    Turn,
 };
 use conclave_govern::{
     ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Ruling, Said,
@@ -284,5 +285,35 @@ async fn a_reply_nobody_could_look_at_is_looked_at_before_a_reviewers_yes_counts
         office.people.decide_review(&reviewer, &id, token, &said).await.unwrap();
         let got = house.engine.released(&tenant, reply.decision.id, "app").await.unwrap();
         assert_eq!(matches!(got, Released::Approved { .. }), released, "{got:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_guard_did_in_a_conversation_stands_in_the_decision() {
+    let (house, _office) = governed(Scripted::saying(&[Ok(KIND), Ok(KIND), Ok(KIND)])).await;
+    let rows = |decision: &conclave_engine::Decision| {
+        let row = |one: &conclave_recipes::GuardOutcome| {
+            (one.guard.as_str(), one.phase.as_str(), one.taken.as_str(), one.code)
+        };
+        decision.guard_outcomes.iter().map(row).collect::<Vec<_>>()
+    };
+    let plain = house.engine.deliver(keyed("My day was long.")).await.unwrap();
+    assert!(rows(&plain.decision).is_empty(), "what passes leaves no mark");
+    let mut labelled = keyed("I learned this song from my aunt.");
+    labelled.context.labels = vec!["tk_a".into()];
+    let marked = house.engine.deliver(labelled).await.unwrap();
+    assert_eq!(marked.decision.outcome, Outcome::Delivered);
+    assert_eq!(marked.decision.action, conclave_core::Action::Flag);
+    let flagged = ("cultural", "pre", "flagged", "cultural");
+    assert_eq!(rows(&marked.decision)[0], flagged);
+    let held = house.engine.deliver(keyed(TOLD)).await.unwrap();
+    assert_eq!(rows(&held.decision), [("cultural", "pre", "held", "sacred")]);
+    for (reply, wanted) in [(&marked, "flagged"), (&held, "held")] {
+        let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
+        let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
+        let seen = conclave_engine::view(&stored, false);
+        assert_eq!(seen["guards"][0]["outcome"], wanted, "{seen}");
+        let story = conclave_engine::explain(&stored).story.join(" ");
+        assert_eq!(story.contains("was marked"), wanted == "flagged", "{story}");
     }
 }

@@ -28,7 +28,7 @@ async fn five_verifiers_that_take_100_ms_each_take_under_150_together() {
     let jurors =
         names.map(|name| Juror::seated(name, 3, tenth, |_| Ok(opinion(Vote::Safe, 0.9, &[]))));
     let started = Instant::now();
-    let ballots = Panel::new(jurors.into()).judge(case("x"), BUDGET).await;
+    let ballots = Panel::new(jurors.into()).judge(case("x"), BUDGET, false).await;
     let took = started.elapsed();
     assert!(took < Duration::from_millis(150), "took {took:?}");
     assert!(decide(&ballots, Scrutiny::Strict.bars(), false).delivers());
@@ -46,7 +46,7 @@ async fn whoever_fails_is_late_panics_or_talks_nonsense_has_abstained() {
         Juror::seated("idle", 3, now, |_| Ok(None)),
     ];
     let started = Instant::now();
-    let ballots = Panel::new(jurors).judge(case("x"), BUDGET).await;
+    let ballots = Panel::new(jurors).judge(case("x"), BUDGET, false).await;
     assert!(started.elapsed() <= BUDGET);
     let casts: Vec<_> = ballots.iter().skip(1).map(|ballot| ballot.cast).collect();
     assert_eq!(
@@ -90,7 +90,7 @@ impl Verifier for Dear {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_end_nobody_saw_is_charged_with_the_most() {
-    let ballots = Panel::new(vec![Arc::new(Dear)]).judge(case("seven77"), BUDGET).await;
+    let ballots = Panel::new(vec![Arc::new(Dear)]).judge(case("seven77"), BUDGET, false).await;
     assert_eq!(ballots[0].cast, Cast::Abstained(Abstention::Late));
     assert_eq!(ballots[0].cost, MicroUsd(7));
 }

@@ -49,7 +49,7 @@ pub fn tenant(name: &str) -> TenantId {
 }
 
 pub fn caller(holder: &str, role: KeyRole) -> Caller {
-    Caller { holder: holder.into(), tenant: tenant("t"), role }
+    Caller { holder: holder.into(), tenant: tenant("t"), role, person: None }
 }
 
 impl Office {
@@ -310,6 +310,31 @@ async fn a_stale_claim_decides_nothing_and_time_calls_the_council() {
     let told: Vec<_> = place.got.lock().unwrap().iter().map(|(_, body)| body.clone()).collect();
     assert!(told.iter().any(|body| body.contains("review.overdue")), "{told:?}");
     assert!(found[0].review.council && found[0].review.status == ReviewStatus::Pending);
+}
+
+#[tokio::test]
+async fn two_keys_of_one_reviewer_are_one_voice_in_the_council() {
+    let office = office();
+    let people = &office.people;
+    let id = people.submit(review(ReviewKind::Escalation, None, 1)).await.unwrap();
+    let of = |key: &str, person: Option<&str>| Caller {
+        person: person.map(str::to_owned),
+        ..caller(key, KeyRole::Reviewer)
+    };
+    let approve = async |who: &Caller, ruling: Ruling| {
+        let token = people.claim_review(who, &id).await?.review.fence;
+        people.decide_review(who, &id, token, &say(ruling)).await
+    };
+    approve(&of("k1", Some("Mara")), Ruling::NeedsConsultation).await.unwrap();
+    let half = approve(&of("k1", Some("Mara")), Ruling::Approve).await.unwrap();
+    assert_eq!(half.review.status, ReviewStatus::Pending, "two must agree now");
+    let same = approve(&of("k2", Some("Mara")), Ruling::Approve).await;
+    assert_eq!(same.err(), Some(PeopleError::Refused(ReviewRefusal::SamePerson)));
+    let unnamed = approve(&of("k3", None), Ruling::Approve).await;
+    assert_eq!(unnamed.err(), Some(PeopleError::Refused(ReviewRefusal::Unnamed)));
+    office.pass(LEASE_MS);
+    let done = approve(&of("k4", Some("Noor")), Ruling::Approve).await.unwrap();
+    assert_eq!(done.review.status, ReviewStatus::Approved);
 }
 
 /// The headers and the body of one request.

@@ -125,7 +125,7 @@ pub fn run(request: RunRequest) -> Run {
 /// A key that runs recipes.
 pub fn app(holder: &str) -> Caller {
     let tenant = TenantId::new("default").unwrap();
-    Caller { holder: holder.into(), tenant, role: KeyRole::App }
+    Caller { holder: holder.into(), tenant, role: KeyRole::App, person: None }
 }
 
 pub fn asking(recipe: &str, input: Value) -> RunRequest {
@@ -723,6 +723,31 @@ async fn kpis_come_from_real_runs_and_reviews() {
     assert_eq!(kpis["figures"]["hallucination_rate"], 0.25, "{kpis}");
     assert_eq!(kpis["figures"]["human_label_agreement_rate"], 0.0, "{kpis}");
     assert!(kpis["figures"]["cost_per_successful_run"].as_u64().unwrap() > 0, "{kpis}");
+}
+
+/// A clock that has gone on.
+struct Later(u64);
+
+impl conclave_engine::Clock for Later {
+    fn now_ms(&self) -> u64 {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn figures_of_old_runs_are_let_go() {
+    let mut house = kitchen(&[Ok(CITED)], &[Ok("")], Some(Keeper::granting()));
+    house.engine.execute(run(example())).await.unwrap();
+    let recipe = house.engine.workshop.recipes.find("interview-analyzer").unwrap();
+    let tenant = TenantId::new("default").unwrap();
+    let day_ms = 24 * 3_600_000;
+    let made_ms = house.engine.clock.now_ms();
+    for (days, kept) in [(0, 1), (399, 1), (401, 0)] {
+        house.engine.clock = Arc::new(Later(made_ms + days * day_ms));
+        house.engine.forget_old_runs().await;
+        let kpis = house.engine.recipe_kpis(&tenant, &recipe).await.unwrap();
+        assert_eq!(kpis["runs"], kept, "after {days} days");
+    }
 }
 
 #[tokio::test]

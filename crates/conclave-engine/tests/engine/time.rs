@@ -1,12 +1,20 @@
 //! What is remembered from turn to turn, across sessions and restarts.
 
-use crate::fakes::Scripted;
+use crate::fakes::{Scripted, opinion};
 use crate::turns::{House, KIND, house, jury, turn};
-use conclave_core::{Category, Message, Outcome, Role, Score, Scrutiny, SessionId, UserId};
+use conclave_core::{
+    Cast, Category, Message, Opinion, Outcome, Priority, Role, Score, Scrutiny, Seat, SessionId,
+    UserId, Vote,
+};
 use conclave_detect::{AsReply, Detector, DriftState, Estimate, TextClassifier};
-use conclave_engine::{Decision, Engine, Memory, StoredDecision, Turn, explain, view};
+use conclave_engine::{
+    Decision, Engine, Memory, Panel, StoredDecision, Turn, Verifier, VerifierError, explain, view,
+};
+use conclave_verifiers::Case;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -286,4 +294,60 @@ async fn a_second_tier_that_takes_too_long_is_not_waited_for() {
     let decision = decided(&house.engine, turn("My day was long.")).await;
     assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
     assert_eq!(decision.outcome, Outcome::Delivered);
+}
+
+/// Somebody who is asked elsewhere and need not be about those who are long known.
+struct Dear {
+    seat: Seat,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Verifier for Dear {
+    fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_millis(400)
+    }
+
+    fn judge(&self, _: Arc<Case>) -> BoxFuture<'_, Result<Option<Opinion>, VerifierError>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        std::future::ready(Ok(opinion(Vote::Safe, 0.9, &[]))).boxed()
+    }
+
+    fn may_be_spared(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn about_people_who_are_long_known_and_calm_fewer_are_asked() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seat = Seat::new("dear", Priority::Middle);
+    let dear = || Arc::new(Dear { seat: seat.clone(), asked: asked.clone() }) as Arc<dyn Verifier>;
+    let mut house = listening();
+    house.engine.panel = Panel::new(jury().into_iter().chain([dear()]).collect());
+    let cast = |decision: &Decision| {
+        let panel = decision.choices[0].attempts[0].panels[0].clone();
+        panel.ballots.into_iter().find(|one| &*one.seat.verifier == "dear").unwrap().cast
+    };
+    for n in 1..=40 {
+        let decision = decided(&house.engine, said(&format!("Lunch {n} was fine."), "s")).await;
+        assert_eq!(cast(&decision) == Cast::NotApplicable, n >= 30, "message {n}");
+        assert_eq!(decision.outcome, Outcome::Delivered);
+    }
+    assert_eq!(asked.swap(0, Ordering::Relaxed), 29);
+    // The first sign is enough, and so is whatever raises scrutiny.
+    let alone = decided(&house.engine, said("Stayed alone again.", "s")).await;
+    assert_eq!(alone.scrutiny, Scrutiny::Normal);
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    // Nobody is spared where too few would be left.
+    house.engine.panel = Panel::new(jury().into_iter().take(2).chain([dear()]).collect());
+    for n in 1..=31 {
+        let named =
+            Turn { user: Some(UserId::new("ben").unwrap()), ..said("Lunch was fine.", "b") };
+        let decision = decided(&house.engine, named).await;
+        assert_ne!(cast(&decision), Cast::NotApplicable, "message {n}");
+    }
 }

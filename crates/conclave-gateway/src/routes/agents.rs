@@ -1,6 +1,7 @@
 //! `/v1/agents...`: which recipes there are, running one, and fetching what people have decided about.
 
 use super::entrance::enter_to_talk;
+use super::people::caller;
 use super::repeated::{Sent, give_back, keep, sent};
 use super::respond;
 use super::turns::wait_seconds;
@@ -20,7 +21,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use conclave_core::{AuditId, SessionId, UserId};
 use conclave_engine::trace::followed;
-use conclave_engine::{Caller, Ending, ExecuteError, Executed, FetchedRun, KeyRecord, Run};
+use conclave_engine::{Ending, ExecuteError, Executed, FetchedRun, KeyRecord, Run};
 use conclave_recipes::RunRequest;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
@@ -146,11 +147,7 @@ pub(super) async fn fetch(
         let key = admit(&gateway, &headers, Need::Converse)?;
         let missing = || ApiError::not_found("There is no run with this id.");
         let audit = AuditId::parse(&id).ok_or_else(missing)?;
-        let caller = Caller {
-            holder: key.id.as_str().to_owned(),
-            tenant: key.tenant.clone(),
-            role: key.role,
-        };
+        let caller = caller(&key);
         let found = gateway.engine().fetch_run(&caller, audit).await;
         match found.map_err(api_error)? {
             FetchedRun::Missing => Err(missing()),

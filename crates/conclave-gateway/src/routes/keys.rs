@@ -47,6 +47,8 @@ struct Order {
     #[serde(default)]
     label: String,
     #[serde(default)]
+    person: Option<String>,
+    #[serde(default)]
     expires_in_s: Option<u64>,
 }
 
@@ -81,7 +83,9 @@ async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
         let lasts_s = within("expires_in_s", order.expires_in_s, 1, LIFE_S_MAX)?;
         let now_ms = gateway.engine().clock.now_ms();
         let expires_ms = lasts_s.map(|seconds| now_ms.saturating_add(seconds * 1000));
-        let order = KeyOrder { tenant, role, label: order.label, expires_ms };
+        let Order { label, person, .. } = order;
+        let person = person.filter(|name| !name.trim().is_empty());
+        let order = KeyOrder { tenant, role, label, person, expires_ms };
         Ok(shown_once(&desk(&gateway)?.issue(order).await.map_err(failed)?))
     };
     respond(made.await)

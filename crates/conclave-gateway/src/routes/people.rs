@@ -21,14 +21,24 @@ pub(super) struct Desk {
 
 /// Lets a caller in.
 pub(super) fn enter(gateway: &Gateway, headers: &HeaderMap, need: Need) -> Result<Desk, ApiError> {
-    desk(gateway, admit(gateway, headers, need)?)
+    desk(gateway, &admit(gateway, headers, need)?)
 }
 
-fn desk(gateway: &Gateway, key: KeyRecord) -> Result<Desk, ApiError> {
+/// Who asks with a key.
+pub(super) fn caller(key: &KeyRecord) -> Caller {
+    Caller {
+        holder: key.id.as_str().to_owned(),
+        tenant: key.tenant.clone(),
+        role: key.role,
+        person: key.person.clone(),
+    }
+}
+
+fn desk(gateway: &Gateway, key: &KeyRecord) -> Result<Desk, ApiError> {
     let engine = gateway.engine();
     let people = engine.governed.people.clone();
     let people = people.ok_or_else(|| ApiError::not_found("This is not set up here."))?;
-    let caller = Caller { holder: key.id.as_str().to_owned(), tenant: key.tenant, role: key.role };
+    let caller = caller(key);
     Ok(Desk { engine, people, caller })
 }
 
@@ -39,7 +49,7 @@ pub(super) async fn take<T: DeserializeOwned>(
     need: Need,
 ) -> Result<(Desk, T), ApiError> {
     let entered = enter_or(gateway, request, need, json!({})).await?;
-    let desk = desk(gateway, entered.key)?;
+    let desk = desk(gateway, &entered.key)?;
     let sent = serde_json::from_value(entered.document)
         .map_err(|error| ApiError::malformed(format!("The body cannot be used: {error}.")))?;
     Ok((desk, sent))
@@ -58,7 +68,8 @@ pub(super) fn trouble(error: PeopleError) -> ApiError {
             ReviewRefusal::NotAnElder
             | ReviewRefusal::NotAReviewer
             | ReviewRefusal::OwnWork
-            | ReviewRefusal::SamePerson,
+            | ReviewRefusal::SamePerson
+            | ReviewRefusal::Unnamed,
         ) => ApiError::forbidden(said),
         PeopleError::Refused(_) | PeopleError::Full(_) | PeopleError::Conflict => {
             ApiError::conflict(said)

@@ -114,7 +114,7 @@ pub(super) async fn one(
     respond(found.await)
 }
 
-/// Claims a review for half an hour.
+/// Claims a review for a quarter of an hour.
 pub(super) async fn claim(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,

@@ -36,6 +36,8 @@ pub struct OutsideSeat {
     pub timeout: Duration,
     /// What a failure counts as.
     pub when_failing: WhenFailing,
+    /// Whether it is also asked about people who are long known and calm.
+    pub always: bool,
 }
 
 impl OutsideSeat {
@@ -102,6 +104,12 @@ macro_rules! seated {
 
         fn when_failing(&self) -> conclave_engine::WhenFailing {
             self.place.when_failing
+        }
+
+        fn may_be_spared(&self) -> bool {
+            // What is only watched is watched with everybody.
+            let seat = &self.place.seat;
+            !self.place.always && !seat.required && !seat.monitor
         }
 
         fn judge(

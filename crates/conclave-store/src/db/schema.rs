@@ -359,4 +359,6 @@ CREATE VIEW elder_review_queue AS
            due_ms AS due_at_ms, changed_ms
     FROM record WHERE kind = 'review';
 ",
+    // Whose hands a key is in: two keys of one person are one person.
+    "ALTER TABLE api_key ADD COLUMN person TEXT",
 ];

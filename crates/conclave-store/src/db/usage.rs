@@ -161,8 +161,8 @@ fn flags(public: &Value) -> Json {
     flags.extend(injection.filter(|seen| *seen >= INJECTION_SEEN).map(|_| json!("injection")));
     flags.extend(drift.map(|state| json!(format!("drift.{state}"))));
     flags.extend(directive.map(|number| json!(format!("directive.{number}"))));
-    // Runs that say where they stand also say what each guard did.
-    if public.get("safety_status").is_some() {
+    // Runs that say where they stand also say what each guard did, and so does everything that is no run.
+    if public.get("safety_status").is_some() || public.get("recipe").is_none() {
         flags.extend(guard_flags(public));
     }
     Json::Array(flags)

@@ -27,6 +27,8 @@ pub struct NewKey {
     pub role: KeyRole,
     /// A word for people.
     pub label: String,
+    /// Whose hands it is in.
+    pub person: Option<String>,
     /// When it ends.
     pub expires_ms: Option<u64>,
 }
@@ -229,7 +231,7 @@ impl KeyBook {
         found.ok_or_else(|| StoreError::Key(format!("there is no key `{id}`")))
     }
 
-    /// Makes the successor of a key, with its tenant, role and label, and for as long as that one was made
+    /// Makes the successor of a key, with its tenant, role, label and person, and for as long as that one was made
     /// for; the key itself goes on for `overlap_ms` at most.
     ///
     /// # Errors
@@ -257,6 +259,7 @@ impl KeyBook {
             tenant: old.tenant.clone(),
             role: old.role,
             label: old.label.clone(),
+            person: old.person.clone(),
             expires_ms: lasts.map(|ms| now_ms.saturating_add(ms)),
         };
         let (record, text) = draw(new, now_ms, entropy)?;
@@ -284,9 +287,9 @@ fn draw(
 ) -> Result<(KeyRecord, KeyText), StoreError> {
     let text = KeyText::draw(&new.environment, entropy)?;
     let id = KeyId::new(text.id()).map_err(|error| StoreError::Key(error.to_string()))?;
-    let NewKey { tenant, role, label, expires_ms, .. } = new;
-    let created_ms = now_ms;
-    let record = KeyRecord { id, tenant, role, label, created_ms, expires_ms, revoked_ms: None };
+    let NewKey { tenant, role, label, person, expires_ms, .. } = new;
+    let (created_ms, revoked_ms) = (now_ms, None);
+    let record = KeyRecord { id, tenant, role, label, person, created_ms, expires_ms, revoked_ms };
     Ok((record, text))
 }
 
@@ -346,7 +349,7 @@ impl Note {
         Self { id, kind: Kind::AdminAction, tenant, public: cbor::encode(&public), created_ms }
     }
 
-    /// The note of a `key.change` entry. The label is free text and stays out.
+    /// The note of a `key.change` entry. The label and the name of its person stay out.
     fn of_key(change: &str, record: &KeyRecord, created_ms: u64, entropy: &dyn Entropy) -> Self {
         let mut id = [0; 16];
         entropy.fill(&mut id);
@@ -369,6 +372,7 @@ pub(crate) struct KeyRow {
     pub(crate) tenant: String,
     pub(crate) role: String,
     pub(crate) label: String,
+    pub(crate) person: Option<String>,
     pub(crate) times: [Option<i64>; 4],
 }
 
@@ -382,8 +386,9 @@ impl KeyRow {
         };
         let [created_ms, expires_ms, revoked_ms, last_used_ms] =
             self.times.map(|time| time.map(i64::cast_unsigned));
-        let (created_ms, label) = (created_ms.unwrap_or(0), self.label);
-        let record = KeyRecord { id, tenant, role, label, created_ms, expires_ms, revoked_ms };
+        let (created_ms, label, person) = (created_ms.unwrap_or(0), self.label, self.person);
+        let record =
+            KeyRecord { id, tenant, role, label, person, created_ms, expires_ms, revoked_ms };
         Some((self.digest, KeyUse { record, last_used_ms }))
     }
 }

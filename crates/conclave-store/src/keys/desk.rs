@@ -54,11 +54,14 @@ impl BookDesk {
 impl KeyDesk for BookDesk {
     fn issue(&self, order: KeyOrder) -> BoxFuture<'_, Result<MadeKey, KeyDeskError>> {
         self.change(move |work| {
-            if order.label.len() > LABEL_BYTES_MAX || order.label.chars().any(char::is_control) {
-                let sentence = format!(
-                    "a label has at most {LABEL_BYTES_MAX} bytes and no control characters"
-                );
-                return Err(KeyDeskError::Invalid(sentence));
+            for (what, text) in [("label", Some(&order.label)), ("person", order.person.as_ref())] {
+                let Some(text) = text else { continue };
+                if text.len() > LABEL_BYTES_MAX || text.chars().any(char::is_control) {
+                    let sentence = format!(
+                        "`{what}` has at most {LABEL_BYTES_MAX} bytes and no control characters"
+                    );
+                    return Err(KeyDeskError::Invalid(sentence));
+                }
             }
             if let Some(fault) = tenant_name_fault(order.tenant.as_str()) {
                 return Err(KeyDeskError::Invalid(fault));
@@ -67,8 +70,9 @@ impl KeyDesk for BookDesk {
                 let sentence = format!("a tenant has at most {KEYS_MAX} keys");
                 return Err(KeyDeskError::Invalid(sentence));
             }
-            let KeyOrder { tenant, role, label, expires_ms } = order;
-            let new = NewKey { environment: "live".into(), tenant, role, label, expires_ms };
+            let KeyOrder { tenant, role, label, person, expires_ms } = order;
+            let environment = "live".into();
+            let new = NewKey { environment, tenant, role, label, person, expires_ms };
             let issued = work.book.issue(new, work.now_ms, &*work.entropy);
             issued.map(made).map_err(unavailable)
         })

@@ -188,7 +188,7 @@ impl KeySource for SqliteBooks {
 }
 
 const COLUMNS: &str =
-    "digest, id, tenant, role, label, created_ms, expires_ms, revoked_ms, last_used_ms";
+    "digest, id, tenant, role, label, created_ms, expires_ms, revoked_ms, last_used_ms, person";
 
 /// All keys with their digests.
 fn read_keys(conn: &Connection) -> rusqlite::Result<Listed> {
@@ -206,12 +206,13 @@ fn key_row(row: &Row<'_>) -> rusqlite::Result<KeyRow> {
         role: row.get(3)?,
         label: row.get(4)?,
         times: [row.get(5)?, row.get(6)?, row.get(7)?, row.get(8)?],
+        person: row.get(9)?,
     })
 }
 
 fn insert_key(tx: &Transaction<'_>, record: &KeyRecord, digest: &[u8; 32]) -> rusqlite::Result<()> {
     let sql = "INSERT INTO api_key (id, digest, tenant, role, label, created_ms, expires_ms,
-               revoked_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+               revoked_ms, person) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     let values = params![
         record.id.as_str(),
         digest,
@@ -221,6 +222,7 @@ fn insert_key(tx: &Transaction<'_>, record: &KeyRecord, digest: &[u8; 32]) -> ru
         record.created_ms.cast_signed(),
         record.expires_ms.map(u64::cast_signed),
         record.revoked_ms.map(u64::cast_signed),
+        record.person,
     ];
     tx.execute(sql, values).map(|_| ())
 }

@@ -26,7 +26,7 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 const CLAIM_MINUTES: i32 = 10;
 
 const KEY_COLUMNS: &str =
-    "digest, id, tenant, role, label, created_ms, expires_ms, revoked_ms, last_used_ms";
+    "digest, id, tenant, role, label, created_ms, expires_ms, revoked_ms, last_used_ms, person";
 
 /// The books' tables.
 pub(crate) struct PgBooks(Session);
@@ -68,6 +68,7 @@ fn key_row(row: &Row) -> Result<Option<KeyRow>, tokio_postgres::Error> {
         role: row.try_get(3)?,
         label: row.try_get(4)?,
         times: [row.try_get(5)?, row.try_get(6)?, row.try_get(7)?, row.try_get(8)?],
+        person: row.try_get(9)?,
     }))
 }
 
@@ -94,9 +95,9 @@ pub(super) fn insert_key(conn: &Conn, key: &KeyUse, digest: &[u8; 32]) -> Result
     let time = |time: Option<u64>| time.map(u64::cast_signed);
     let (created_ms, used_ms) = (record.created_ms.cast_signed(), time(key.last_used_ms));
     let (expires_ms, revoked_ms) = (time(record.expires_ms), time(record.revoked_ms));
-    let sql =
-        format!("INSERT INTO api_key ({KEY_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
-    let values: [Param<'_>; 9] = [
+    let places = "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10";
+    let sql = format!("INSERT INTO api_key ({KEY_COLUMNS}) VALUES ({places})");
+    let values: [Param<'_>; 10] = [
         (&digest.as_slice(), Type::BYTEA),
         (&record.id.as_str(), Type::TEXT),
         (&record.tenant.as_str(), Type::TEXT),
@@ -106,6 +107,7 @@ pub(super) fn insert_key(conn: &Conn, key: &KeyUse, digest: &[u8; 32]) -> Result
         (&expires_ms, Type::INT8),
         (&revoked_ms, Type::INT8),
         (&used_ms, Type::INT8),
+        (&record.person, Type::TEXT),
     ];
     conn.execute(&sql, &values).map(|_| ())
 }

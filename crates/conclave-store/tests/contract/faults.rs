@@ -46,6 +46,7 @@ async fn a_replica_starts_without_its_database_and_knows_its_keys_and_numbers() 
         tenant: conclave_core::TenantId::new("acme").unwrap(),
         role: KeyRole::App,
         label: "kept".into(),
+        person: None,
         expires_ms: None,
     };
     let (record, text) = store.key_book().issue(new, NOW, &entropy).unwrap();

@@ -39,7 +39,7 @@ fn people(store: &Store, clock: &Arc<HandClock>) -> Arc<People> {
 }
 
 fn caller(holder: &str, role: KeyRole) -> Caller {
-    Caller { holder: holder.into(), tenant: TenantId::new("acme").unwrap(), role }
+    Caller { holder: holder.into(), tenant: TenantId::new("acme").unwrap(), role, person: None }
 }
 
 fn whole(by: &[UsageBy]) -> UsageAsk {

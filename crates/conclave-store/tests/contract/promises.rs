@@ -158,6 +158,7 @@ fn new_key(label: &str) -> NewKey {
         tenant: TenantId::new("acme").unwrap(),
         role: KeyRole::App,
         label: label.into(),
+        person: Some("Mara".into()),
         expires_ms: Some(NOW + 1_000),
     }
 }
@@ -374,7 +375,7 @@ async fn a_log_from_before_the_columns_of_today_gets_them_when_it_is_opened(plac
              DROP TABLE record, purse_account, purse_hold, restore_wait, restore_accepted; \
              DROP TABLE ai_usage_events, idle_key, root_handover, root_holder; \
              ALTER TABLE replica_lease DROP COLUMN idle_seen; \
-             ALTER TABLE vault DROP COLUMN generation; \
+             ALTER TABLE vault DROP COLUMN generation; ALTER TABLE api_key DROP COLUMN person; \
              DROP INDEX audit_by_score; \
              ALTER TABLE response_audit_log DROP COLUMN verifying_agents, \
                  DROP COLUMN consensus_result, DROP COLUMN drift_alerts, \

@@ -16,6 +16,7 @@ fn new_key(label: &str) -> NewKey {
         tenant: TenantId::new("acme").unwrap(),
         role: KeyRole::App,
         label: label.into(),
+        person: Some("Mara".into()),
         expires_ms: Some(NOW + 1_000),
     }
 }

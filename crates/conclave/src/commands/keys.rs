@@ -41,6 +41,7 @@ fn create(args: &KeyCreateArgs, as_json: bool) -> anyhow::Result<Answer> {
         tenant: TenantId::new(args.tenant.as_str())?,
         role: args.role.key_role(),
         label: args.label.clone(),
+        person: args.person.clone().filter(|name| !name.trim().is_empty()),
         expires_ms: lasts.map(|ms| now_ms.saturating_add(ms)),
     };
     let (record, key) = open(&args.data)?.issue(new, now_ms, &SystemEntropy)?;
@@ -69,12 +70,13 @@ fn list(book: &KeyBook, as_json: bool) -> anyhow::Result<Answer> {
     let now_ms = SystemClock.now_ms();
     for KeyUse { record: key, last_used_ms } in &keys {
         output::line(&format!(
-            "{:<14} {:<9} {:<12} {:<8} {:<16} {}",
+            "{:<14} {:<9} {:<12} {:<8} {:<16} {:<12} {}",
             key.id.as_str(),
             key.role.as_str(),
             key.tenant.as_str(),
             state(key),
             last_use(*last_used_ms, now_ms),
+            key.person.as_deref().unwrap_or("-"),
             key.label
         ));
     }

@@ -220,6 +220,7 @@ fn first_key(store: &Store, config: &Config) -> anyhow::Result<()> {
         tenant: TenantId::new("default")?,
         role: KeyRole::Owner,
         label: "first owner".into(),
+        person: None,
         expires_ms: None,
     };
     // Of several replicas that begin at once, one makes the key.

@@ -145,11 +145,12 @@ fn check_built_in(path: &str, name: &str, seat: &SeatChange, found: &mut Finding
 }
 
 /// The settings that only some kinds have, and whether they are given.
-fn given(seat: &SeatChange) -> [(&'static str, bool); 11] {
+fn given(seat: &SeatChange) -> [(&'static str, bool); 12] {
     [
         ("priority", seat.priority.is_some()),
         ("timeout_ms", seat.timeout_ms.is_some()),
         ("on_failure", seat.on_failure.is_some()),
+        ("always", seat.always.is_some()),
         ("model", seat.model.is_some()),
         ("template", seat.template.is_some()),
         ("provider", seat.provider.is_some()),
@@ -202,7 +203,7 @@ fn check_kind(path: &str, seat: &SeatChange, config: &Config, found: &mut Findin
         VerifierKind::Moderation => (&["provider"], &["upstream_model", "usd_per_call"]),
         VerifierKind::Http => (&["url"], &["api_key", "allow_private", "usd_per_call"]),
     };
-    let of_all = ["priority", "timeout_ms", "on_failure"];
+    let of_all = ["priority", "timeout_ms", "on_failure", "always"];
     for (field, is_set) in given(seat) {
         if needed.contains(&field) && !is_set {
             found.error(format!("{path}.{field}"), "is needed for a verifier of this kind");

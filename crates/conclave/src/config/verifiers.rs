@@ -33,6 +33,9 @@ pub struct SeatChange {
     /// What its silence counts as.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
+    /// Also asked about people who are long known and calm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub always: Option<bool>,
     /// Of a judge or a guard: the model that is asked, one of `models`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

@@ -1,5 +1,6 @@
 //! What every fault test shares: an installation that is started and killed, clients that remember
 //! what they received, and one oracle that says whether what is left is right.
+#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use crate::house::{House, conclave, verify};
 use serde_json::Value;
@@ -93,6 +94,24 @@ pub struct Received(BTreeMap<String, String>);
 impl Received {
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// Asks so often, one after the other; says how many replies came whole and recorded. Whatever else
+    /// comes is a refusal, not a reply.
+    pub async fn ask(&mut self, house: &House, times: usize) -> usize {
+        let mut whole = 0;
+        for _ in 0..times {
+            let answer = house.ask("POST", "/v1/chat/completions", BODY.as_bytes()).await;
+            // A connection may be refused where nothing can be opened; nothing was acknowledged then.
+            let Ok(reply) = answer else { continue };
+            assert!(matches!(reply.status, 200 | 503), "{}: {}", reply.status, reply.body);
+            let names = (reply.header("x-conclave-audit-id"), reply.header("x-conclave-leaf"));
+            if let (200, (Some(id), Some(leaf))) = (reply.status, names) {
+                self.take(vec![(id, leaf)]);
+                whole += 1;
+            }
+        }
+        whole
     }
 
     fn take(&mut self, replies: Vec<(String, String)>) {
@@ -203,6 +222,23 @@ pub async fn check_and_tell(
     assert_eq!(kinds.get("coverage.gap"), None, "{what}: nothing was lost, {report}");
 }
 
+/// The same where entries may have been refused or lost before anybody was told of them: what was
+/// acknowledged is there once, as it was received, and whatever is missing is named.
+pub async fn acknowledged_is_there(home: &dyn Installation, received: &Received, what: &str) {
+    let houses = home.start(None);
+    let house = houses.first().unwrap_or_else(|| panic!("{what}: it does not start again"));
+    let recorded = decisions(house).await;
+    for id in received.0.keys() {
+        assert_eq!(recorded.get(id), Some(&1), "{what}: {id} was received");
+    }
+    for house in houses {
+        assert!(house.stop(), "{what}: it ends well");
+    }
+    let (code, report) = home.verify();
+    assert_eq!(code, Some(0), "{what}: {report}");
+    assert_eq!(report["kinds"]["decision"], report["kinds"]["delivery"], "{what}: {report}");
+}
+
 /// How often each decision is in the log.
 async fn decisions(house: &House) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
@@ -215,6 +251,13 @@ async fn decisions(house: &House) -> BTreeMap<String, usize> {
         let Some(next) = list["next_before"].as_str() else { return found };
         page = format!("/v1/decisions?limit=500&before={next}");
     }
+}
+
+/// Whether the whole log is verified after this kill: after each of the first, and then now and then,
+/// because it takes longer the longer the log is. What a kill did wrong stays in the log and is found
+/// at the next look, at the latest at the end.
+pub fn worth_a_look(kill: u64) -> bool {
+    kill < 20 || kill.is_multiple_of(50)
 }
 
 /// Numbers that look random and are the same for the same seed.
