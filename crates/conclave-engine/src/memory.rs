@@ -19,7 +19,7 @@ const FIRST_TURNS: u32 = 3;
 /// After so many messages somebody is no stranger any more.
 const ESTABLISHED_TURNS: u32 = 30;
 /// How many conversations, and how many people, are held in memory.
-const HELD_MAX: usize = 100_000;
+const HELD_MAX: usize = 50_000;
 /// How many decisions that were made without knowing what was before are passed over on the way back.
 const UNKNOWN_MAX: usize = 64;
 /// The words of a decision in which it is kept.

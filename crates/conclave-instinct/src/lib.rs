@@ -14,7 +14,8 @@ mod basis;
 mod check;
 mod directive;
 mod error;
-mod floor;
+#[cfg(test)]
+mod floor_tests;
 mod instinct;
 mod signature;
 
@@ -25,6 +26,5 @@ mod tamper_tests;
 
 pub use directive::{Core, Directive, Duty, Topic};
 pub use error::InstinctError;
-pub use floor::{SIGNALS_MIN, floor_stops};
 pub use instinct::{COUNT, FILE_BYTES_MAX, Instinct};
 pub use signature::{PinnedKey, Signed, read_seed, sign};
