@@ -95,9 +95,19 @@ fn failed(verifier: &dyn Verifier, error: &VerifierError) -> Abstention {
     Abstention::Failed
 }
 
+/// Cases with more text than this are judged on a thread of their own, where time runs out for them.
+const LONG_BYTES: usize = 64 << 10;
+
+/// How much text a case has.
+fn size(case: &Case) -> usize {
+    let calls = case.candidate.tool_calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+    let said: usize = case.conversation.iter().map(|one| one.content.as_text().len()).sum();
+    case.candidate.text.len() + calls + said
+}
+
 /// A built-in judge on the panel: it answers at once and cannot fail, but may panic.
 pub struct BuiltIn {
-    judge: Box<dyn Judge>,
+    judge: Arc<dyn Judge>,
     seat: conclave_core::Seat,
 }
 
@@ -106,13 +116,13 @@ impl BuiltIn {
     #[must_use]
     pub fn new(judge: Box<dyn Judge>) -> Self {
         let seat = judge.seat();
-        Self { judge, seat }
+        Self::seated(judge, seat)
     }
 
     /// Seats a judge in a place that configuration has changed.
     #[must_use]
     pub fn seated(judge: Box<dyn Judge>, seat: conclave_core::Seat) -> Self {
-        Self { judge, seat }
+        Self { judge: judge.into(), seat }
     }
 }
 
@@ -130,6 +140,14 @@ impl Verifier for BuiltIn {
     }
 
     fn judge(&self, case: Arc<Case>) -> BoxFuture<'_, Result<Option<Opinion>, VerifierError>> {
-        std::future::ready(Ok(self.judge.judge(&case))).boxed()
+        if size(&case) <= LONG_BYTES {
+            return std::future::ready(Ok(self.judge.judge(&case))).boxed();
+        }
+        let judge = Arc::clone(&self.judge);
+        async move {
+            let judged = tokio::task::spawn_blocking(move || judge.judge(&case)).await;
+            judged.map_err(|error| VerifierError(error.to_string()))
+        }
+        .boxed()
     }
 }

@@ -61,11 +61,20 @@ async fn i07_json_that_is_a_bomb_is_refused_quickly_and_cheaply() {
         ("gzip", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xed\xc1\x01\x0d".to_vec()),
         ("UTF-16", "{\"model\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect()),
     ];
+    // A tenth of a second for a release by itself; others run beside it here, and this may be no release.
+    let is_release = std::env::var_os("CONCLAVE_BIN").is_some();
+    let most = Duration::from_millis(if is_release { 300 } else { 6_000 });
     for (name, body) in &bombs {
-        let started = Instant::now();
-        let answer = house.ask("POST", "/v1/chat/completions", body).await.unwrap();
-        assert!([400, 413].contains(&answer.status), "{name}: {} {}", answer.status, answer.body);
-        assert!(started.elapsed() < Duration::from_secs(20), "{name}: {:?}", started.elapsed());
+        let mut least = Duration::MAX;
+        for _ in 0..5 {
+            let started = Instant::now();
+            let answer = house.ask("POST", "/v1/chat/completions", body).await.unwrap();
+            let status = answer.status;
+            assert!([400, 413].contains(&status), "{name}: {status} {}", answer.body);
+            least = least.min(started.elapsed());
+        }
+        println!("{name}: {} bytes refused in {least:?}", body.len());
+        assert!(least < most, "{name}: {least:?}");
     }
     for (what, status) in [("18446744073709551616", 400), ("9007199254740993", 200)] {
         let body = format!(

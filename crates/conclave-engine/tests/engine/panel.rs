@@ -94,3 +94,34 @@ async fn a_call_whose_end_nobody_saw_is_charged_with_the_most() {
     assert_eq!(ballots[0].cast, Cast::Abstained(Abstention::Late));
     assert_eq!(ballots[0].cost, MicroUsd(7));
 }
+
+/// A built-in judge that never ends on long texts.
+struct Endless;
+
+impl conclave_verifiers::Judge for Endless {
+    fn seat(&self) -> Seat {
+        Seat::new("endless", Priority::High)
+    }
+
+    fn judge(&self, case: &Case) -> Option<Opinion> {
+        if case.candidate.text.len() > 100_000 {
+            std::thread::sleep(Duration::from_secs(2));
+        }
+        opinion(Vote::Safe, 1.0, &[])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_built_in_judge_runs_out_of_time_on_a_long_text_too() {
+    let panel = Panel::new(vec![Arc::new(conclave_engine::BuiltIn::new(Box::new(Endless)))]);
+    for (text, cast) in [
+        ("short".to_owned(), None),
+        ("long ".repeat(40_000), Some(Cast::Abstained(Abstention::Late))),
+    ] {
+        let started = Instant::now();
+        let ballots = panel.judge(case(&text), BUDGET, false).await;
+        assert!(started.elapsed() < 2 * BUDGET, "{:?}", started.elapsed());
+        let voted = matches!(ballots[0].cast, Cast::Voted { .. });
+        assert!(cast.map_or(voted, |cast| ballots[0].cast == cast), "{:?}", ballots[0].cast);
+    }
+}

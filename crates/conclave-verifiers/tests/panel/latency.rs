@@ -4,7 +4,7 @@ use crate::support::{Row, Turn, ballots};
 use conclave_core::Mode;
 use conclave_detect::Detector;
 use conclave_verifiers::builtin;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const REPLY: &str = "I'm sorry that the move has been so lonely. New places take longer than we \
     think, and you did a brave thing. You could look for a choir or a class nearby, and call one \
@@ -57,5 +57,61 @@ fn long_and_hostile_texts_are_judged_to_the_end() {
     ] {
         let row = Row::of(Vec::new(), piece.repeat(200_000 / piece.len()));
         assert_eq!(ballots(&judges, &row.case()).len(), 7, "{piece}");
+    }
+}
+
+/// The least time that some work takes, of three tries.
+fn least(mut work: impl FnMut()) -> Duration {
+    let tries = (0..3).map(|_| {
+        let began = Instant::now();
+        work();
+        began.elapsed()
+    });
+    tries.min().unwrap_or_default()
+}
+
+/// I-08: whatever stands in it, reading and judging a text of twice the length takes about twice as long,
+/// and one of 100 KB takes each verifier next to no time.
+#[test]
+fn i08_no_text_makes_reading_or_judging_slow() {
+    // Not optimised, and beside other tests: some twenty times as long as a release takes.
+    const EACH_MAX: Duration = Duration::from_millis(200);
+    let (judges, detector) = (builtin().unwrap(), Detector::builtin().unwrap());
+    let pieces = [
+        "a",
+        "1.1.1.",
+        "[[",
+        "((",
+        "aA1",
+        "\\",
+        "\u{200b}k\u{200b}i",
+        "http://a.",
+        "@a.b",
+        "-",
+        "\"",
+        "ああ",
+        "k i l l ",
+        "base64:",
+        "%41",
+        "&#x41;",
+        "\n\n",
+        "x-",
+        "…",
+    ];
+    for piece in pieces {
+        let text = |bytes: usize| piece.repeat(bytes / piece.len());
+        let read = |bytes: usize| {
+            let text = text(bytes);
+            least(|| drop(detector.read(&text, Mode::Normal)))
+        };
+        let (short, long) = (read(25_000), read(100_000));
+        let bound = short * 12 + Duration::from_millis(20);
+        assert!(long < bound, "{piece:?}: {short:?} became {long:?} for four times as much");
+        let case = Row::of(Vec::new(), text(100_000)).case();
+        for judge in &judges {
+            let took = least(|| drop(judge.judge(&case)));
+            let who = judge.seat().verifier;
+            assert!(took < EACH_MAX, "{who} took {took:?} for {piece:?}");
+        }
     }
 }
