@@ -19,6 +19,9 @@ const PERMIT_BYTES: usize = 1_024;
 /// What an entry takes beside its texts: the draft, the frame, the acknowledgement.
 const ENTRY_BYTES: usize = 1_024;
 
+/// So many entries are written at once, however lately others were.
+pub(crate) const GATHERED: usize = 16;
+
 /// Where an entry came to stand, or why nowhere.
 pub(crate) type Settled = Result<Appended, AppendError>;
 
@@ -100,6 +103,8 @@ struct Waiting {
     urgent: bool,
     oldest: Option<Instant>,
     idle: bool,
+    /// Whether the writer waits for more to come, so as to write them together.
+    gathering: bool,
     closed: bool,
 }
 
@@ -203,23 +208,32 @@ impl Intake {
         self.room.add_permits(permits);
     }
 
-    /// Moves everything that waits into `jobs` as soon as it is due: at once when somebody waits
-    /// for an answer, else when it has waited for `patience`. Returns empty-handed after `tick`,
-    /// and `false` once the queue is closed and empty.
+    /// Moves everything that waits into `jobs` as soon as it is due: when somebody waits for an answer, at
+    /// once, but not before `not_before` unless [`GATHERED`] entries have come; else when it has waited for
+    /// `patience`. Returns empty-handed after `tick`, and `false` once the queue is closed and empty.
     pub(crate) fn take(
         &self,
         jobs: &mut Vec<Job>,
+        not_before: Instant,
         patience: Duration,
         tick: Option<Duration>,
     ) -> bool {
         let give_up = tick.map(|tick| Instant::now() + tick);
         let mut waiting = self.lock();
         loop {
-            if waiting.urgent || waiting.closed {
+            let now = Instant::now();
+            if waiting.closed
+                || waiting.urgent && (now >= not_before || waiting.jobs.len() >= GATHERED)
+            {
                 break;
             }
+            if waiting.urgent {
+                waiting.gathering = true;
+                waiting = self.rest(waiting, Some(not_before - now));
+                waiting.gathering = false;
+                continue;
+            }
             let due = waiting.oldest.map(|oldest| oldest + patience);
-            let now = Instant::now();
             if [due, give_up].into_iter().flatten().any(|end| end <= now) {
                 break;
             }
@@ -263,7 +277,11 @@ impl Intake {
             waiting.oldest = Some(Instant::now());
         }
         waiting.urgent |= urgent;
-        if waiting.idle && (urgent || first) {
+        let worth_it = match waiting.gathering {
+            true => waiting.jobs.len() >= GATHERED,
+            false => urgent || first,
+        };
+        if waiting.idle && worth_it {
             waiting.idle = false;
             self.wake.notify_one();
         }

@@ -90,6 +90,10 @@ pub(crate) trait LivingKeys: Send + Sync {
     fn is_alive(&self, id: KeyId) -> bool;
 }
 
+/// Syncs begin no sooner after one another than this, unless many entries wait: where many clients ask at
+/// once, a few share one, and the rest of the machine has more time for them. Who asks alone never waits.
+const BREATH: Duration = Duration::from_millis(1);
+
 /// What the flag of a clock that went back adds to a leaf at most.
 const CLOCK_FLAG_BYTES: usize = 32;
 
@@ -125,12 +129,13 @@ impl Writer {
     pub(crate) fn run(mut self) {
         let intake = Arc::clone(&self.parts.intake);
         let _end = EndOfWriter(Arc::clone(&intake), Arc::clone(&self.parts.progress));
-        let mut jobs = Vec::new();
+        let (mut jobs, mut not_before) = (Vec::new(), Instant::now());
         loop {
             let tick = self.in_trouble().then_some(RETRY);
-            if !intake.take(&mut jobs, self.parts.patience, tick) {
+            if !intake.take(&mut jobs, not_before, self.parts.patience, tick) {
                 break;
             }
+            not_before = Instant::now() + BREATH;
             if jobs.is_empty() && self.lost.is_some() {
                 self.state_gap();
             }
