@@ -105,7 +105,8 @@ impl conclave_verifiers::Judge for Endless {
 
     fn judge(&self, case: &Case) -> Option<Opinion> {
         if case.candidate.text.len() > 100_000 {
-            std::thread::sleep(Duration::from_secs(2));
+            let (_never, answer) = std::sync::mpsc::channel::<()>();
+            let _ = answer.recv_timeout(Duration::from_secs(2));
         }
         opinion(Vote::Safe, 1.0, &[])
     }

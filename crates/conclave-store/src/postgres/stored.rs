@@ -3,7 +3,7 @@
 //! **Invariant:** what the server itself finds damaged, such as a page whose checksum is wrong, counts
 //! as damage of the log; only a server that does not answer is left for later.
 
-use super::inspect::Bodies;
+use super::inspect::{Bodies, body_page};
 use super::link::{Conn, Connector, LinkError, Param};
 use super::session::Session;
 use crate::error::StoreError;
@@ -110,7 +110,11 @@ impl StoredLog for PgStored {
                 Trouble::Cannot(why) => LinkError::Told(why.to_string()),
             };
             let goes_on = self.ask(|conn| {
-                let mut bodies = Bodies::new(conn, at.cast_signed(), last.cast_signed());
+                let mut bodies = Bodies::new(
+                    |from, to| body_page(conn, from, to),
+                    at.cast_signed(),
+                    last.cast_signed(),
+                );
                 for seq in at..last {
                     let place = usize::try_from(seq - bundle.first).unwrap_or(usize::MAX);
                     let (leaf, hash) = bundle.entry(place);

@@ -4,10 +4,11 @@
 //! with a place. Memory does not grow with the log: entries come by pages of a bounded size, and a
 //! value that is larger than an entry can be is not read.
 
+mod ahead;
 mod bodies;
 mod walk;
 
-pub(super) use bodies::Bodies;
+pub(super) use bodies::{Bodies, body_page};
 
 use super::link::{Conn, Connector, LinkError};
 use super::schema;
@@ -22,6 +23,7 @@ use crate::options::SEGMENT_BYTES_MAX;
 use crate::publish::{Handover, Published};
 use crate::spool::spool_dirs;
 use crate::vault::{Book, RootKey};
+use ahead::Ahead;
 use conclave_ledger::{Auditor, Report, VerifierKey};
 use std::cell::RefCell;
 use std::path::Path;
@@ -93,8 +95,15 @@ pub fn inspect_database(
                 }
             }
         };
+        let snapshot = match ahead::snapshot(&conn) {
+            Err(Trouble::Cannot(cannot)) => return Err(cannot),
+            Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
+            Ok(snapshot) => snapshot,
+        };
+        let (to, from) = sync_channel(1);
+        scope.spawn(move || ahead::send_pages(url, &snapshot, &to));
         let opener = opener(url, dir, inspection.root_key.clone());
-        walk(&conn, segments, (checkpoints, opener), inspection)
+        walk((&conn, &Ahead(from)), segments, (checkpoints, opener), inspection)
     })
 }
 
@@ -193,7 +202,7 @@ fn stream_checkpoints(
 
 /// Takes the whole log, page by page.
 fn walk(
-    conn: &Conn,
+    (conn, ahead): (&Conn, &Ahead),
     segments: Vec<HeldSegment>,
     (checkpoints, mut words): (CheckpointCheck, Opener),
     inspection: Inspection<'_>,
@@ -219,7 +228,7 @@ fn walk(
         Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
     };
     let mut walk = Walk::new(conn, auditor, &seen, progress, checkpoints);
-    let head = match walk.whole_log() {
+    let head = match walk.whole_log(ahead) {
         Ok(head) => head,
         Err(Trouble::Cannot(cannot)) => return Err(cannot),
         Err(Trouble::Damage(problem)) => {

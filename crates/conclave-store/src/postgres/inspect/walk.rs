@@ -1,7 +1,8 @@
 //! One walk through the log: entries to the auditor, and what was derived from them compared.
 
-use super::bodies::Bodies;
-use super::{PAGE_BYTES, VALUE_BYTES_MAX, get};
+use super::ahead::{Ahead, Bundle, range};
+use super::bodies::{Bodies, BodyPage};
+use super::get;
 use crate::db::{DecisionColumns, DeliveryColumns, Judgement, UsageColumns};
 use crate::inspect::{CheckpointCheck, Taken, Trouble};
 use crate::postgres::batch::encode_edge;
@@ -17,9 +18,6 @@ use std::collections::{BTreeMap, HashMap};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
-
-/// The largest bundle that can have been written: a full batch and one entry of the largest size.
-const BUNDLE_BYTES_MAX: i64 = 16 << 20;
 
 /// A decision's row, and whether its words were forgotten.
 type Decided = (DecisionColumns, bool);
@@ -92,16 +90,6 @@ pub(super) struct Walk<'w, 'a> {
 /// Where the delivery of a decision stands, and what the table says of it.
 type StoredDelivery = (Option<u64>, Option<DeliveryColumns>);
 
-/// One bundle as stored.
-struct Bundle {
-    first: i64,
-    n: i32,
-    root: Vec<u8>,
-    ends: Vec<i32>,
-    hashes: Vec<u8>,
-    leaves: Option<Vec<u8>>,
-}
-
 impl<'w, 'a> Walk<'w, 'a> {
     pub(super) fn new(
         conn: &'w Conn,
@@ -126,15 +114,15 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     /// Takes the whole log; returns the head it should lead to.
-    pub(super) fn whole_log(&mut self) -> Result<Option<Head>, Trouble> {
+    pub(super) fn whole_log(&mut self, ahead: &Ahead) -> Result<Option<Head>, Trouble> {
         let head = self.head()?;
         let total = head.as_ref().map_or(0, |head| head.size);
-        let mut after = -1;
         loop {
-            let bundles = self.bundles_after(after)?;
-            let Some(last) = bundles.last() else { break };
-            after = last.first;
-            self.feed(&bundles)?;
+            let bundles = ahead.bundles()?;
+            if bundles.is_empty() {
+                break;
+            }
+            self.feed(&bundles, ahead)?;
             self.compare()?;
             self.compare_usage()?;
             self.compare_tiles()?;
@@ -168,44 +156,20 @@ impl<'w, 'a> Walk<'w, 'a> {
         Ok(Some(head))
     }
 
-    fn bundles_after(&self, after: i64) -> Result<Vec<Bundle>, Trouble> {
-        let sql = "SELECT first, n, root, ends, hashes,
-                          CASE WHEN octet_length(leaves) <= $3 THEN leaves END
-                   FROM (SELECT *, sum(octet_length(leaves)) OVER (ORDER BY first) AS run,
-                                row_number() OVER (ORDER BY first) AS at
-                         FROM (SELECT * FROM log_bundle WHERE first > $1
-                               ORDER BY first LIMIT 256) page) runs
-                   WHERE (run <= $2 OR at = 1) AND cardinality(ends) <= 1000000
-                     AND octet_length(hashes) <= 64000000 AND octet_length(root) <= 64
-                   ORDER BY first";
-        let most = BUNDLE_BYTES_MAX + VALUE_BYTES_MAX;
-        let values: [Param<'_>; 3] =
-            [(&after, Type::INT8), (&PAGE_BYTES, Type::INT8), (&most, Type::INT8)];
-        let rows = self.conn.query(sql, &values)?;
-        let bundles = rows.iter().map(|row| {
-            Ok(Bundle {
-                first: get(row, 0)?,
-                n: get(row, 1)?,
-                root: get(row, 2)?,
-                ends: get(row, 3)?,
-                hashes: get(row, 4)?,
-                leaves: get(row, 5)?,
-            })
-        });
-        bundles.collect()
-    }
-
-    fn feed(&mut self, bundles: &[Bundle]) -> Result<(), Trouble> {
-        let (Some(from), Some(last)) = (bundles.first(), bundles.last()) else { return Ok(()) };
-        let to = last.first.saturating_add(last.n.into());
-        let mut bodies = Bodies::new(self.conn, from.first, to);
+    fn feed(&mut self, bundles: &[Bundle], ahead: &Ahead) -> Result<(), Trouble> {
+        let Some((from, to)) = range(bundles) else { return Ok(()) };
+        let mut bodies = Bodies::new(|_, _| ahead.bodies(), from, to);
         for bundle in bundles {
             self.feed_bundle(bundle, &mut bodies)?;
         }
         Ok(())
     }
 
-    fn feed_bundle(&mut self, bundle: &Bundle, bodies: &mut Bodies<'_>) -> Result<(), Trouble> {
+    fn feed_bundle(
+        &mut self,
+        bundle: &Bundle,
+        bodies: &mut Bodies<impl FnMut(i64, i64) -> Result<BodyPage, Trouble>>,
+    ) -> Result<(), Trouble> {
         let first = bundle.first.cast_unsigned();
         let Some(leaves) = &bundle.leaves else {
             self.auditor.note(first, None, "the leaves of a bundle are not of a possible size");
