@@ -33,9 +33,10 @@ pub struct Args {
     /// When the slower trained model is asked: never, unsure or always.
     #[arg(long, default_value = "never")]
     second_tier: String,
-    /// Also measure builds without checks and without audit, and nginx as a plain proxy; three more builds.
-    #[arg(long)]
-    bare: bool,
+    /// Also measure builds without checks, without audit and without either, and nginx as a plain proxy: three
+    /// more builds. `--bare neither` makes the last one alone, which is what nginx is compared with.
+    #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "all")]
+    bare: Option<Bare>,
     /// Fail when what is asked of 16 clients is not reached.
     #[arg(long)]
     gate: bool,
@@ -49,9 +50,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let measured = main_table(args, home.path(), &mock)?;
     let streamed = streams(args)?;
     let started = starts(args, &mock)?;
-    let proxied = if args.bare { bare(args, &mock)? } else { None };
+    let proxied = match args.bare {
+        Some(which) => bare(args, which, &mock)?,
+        None => None,
+    };
     let asks = asks(&measured, started).into_iter().chain(stream_asks(&streamed));
     judge(&asks.chain(proxied.map(proxy_ask)).collect::<Vec<_>>(), args.gate)
+}
+
+/// Which builds without something are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Bare {
+    All,
+    Neither,
 }
 
 /// What is asked, what it gave, and whether that is enough.
@@ -240,12 +251,13 @@ fn starts(args: &Args, mock: &Mock) -> anyhow::Result<Duration> {
 
 /// Builds without something, and a plain proxy beside them: how many times as much the proxy gives as the
 /// build with neither, where there is one.
-fn bare(args: &Args, mock: &Mock) -> anyhow::Result<Option<f64>> {
+fn bare(args: &Args, which: Bare, mock: &Mock) -> anyhow::Result<Option<f64>> {
     print("\nwhat checks and audit cost: builds for this purpose alone");
     heading();
     let options = options(ASKED_AT, args.seconds, false);
     let mut barest = 0.0;
-    for (name, features) in BARE {
+    let skipped = if which == Bare::Neither { BARE.len() - 1 } else { 0 };
+    for (name, features) in BARE.into_iter().skip(skipped) {
         let program = build_bare(features)?;
         let home = house::scratch(args.dir.as_deref())?;
         let gateway = Gateway::start(&Setup { program, ..setup(args, home.path(), mock) })?;
