@@ -32,6 +32,8 @@ pub(super) struct Seen {
     #[serde(default)]
     pub(super) directive: Option<String>,
     pub(super) delivery: Option<Delivery>,
+    #[serde(default)]
+    pub(super) guards: Vec<Guarded>,
     pub(super) choices: Vec<Choice>,
     #[serde(default)]
     pub(super) conversation: Json,
@@ -57,6 +59,15 @@ pub(super) struct Scores {
     pub(super) crisis: f64,
     pub(super) injection: f64,
     pub(super) threshold: f64,
+}
+
+/// What a guard did.
+#[derive(Deserialize)]
+pub(super) struct Guarded {
+    #[serde(default)]
+    pub(super) guard: Option<String>,
+    #[serde(default)]
+    pub(super) outcome: Option<String>,
 }
 
 /// What became of the reply.

@@ -122,6 +122,13 @@ fn facts(seen: &Seen) -> Vec<Fact> {
         ),
     ];
     facts.extend(seen.directive.as_deref().map(|name| fact("Rests on directive", name)));
+    let did =
+        seen.guards.iter().filter_map(|one| Some((one.guard.as_ref()?, one.outcome.as_ref()?)));
+    let did = did.filter(|(_, outcome)| *outcome != "passed");
+    let did: Vec<_> = did.map(|(guard, outcome)| format!("{guard}: {outcome}")).collect();
+    if !did.is_empty() {
+        facts.push(fact("Guards", &did.join(", ")));
+    }
     facts
 }
 
@@ -197,4 +204,31 @@ fn record(seen: &Seen) -> Vec<Fact> {
         code("Directives digest", &seen.directives_digest),
         fact("Build", &seen.build),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_guards_did_is_among_the_facts() {
+        let mut stored = json!({
+            "id": null, "seq": 1, "entry_id": "", "leaf_hash": "", "timestamp_ms": 0, "outcome": "held",
+            "action": "hold", "safety_score": null, "attempts": 0, "crisis": false, "scrutiny": "normal",
+            "mode": "normal", "model": "m", "latency_ms": 1, "cost_microusd": 0,
+            "tokens": {"input": 0, "output": 0}, "policy_digest": "", "directives_digest": "",
+            "input": {"harm": 0.0, "crisis": 0.0, "injection": 0.0, "threshold": 0.6},
+            "build": "", "delivery": null, "choices": [],
+        });
+        let named = |stored: &Json| {
+            let seen: Seen = serde_json::from_value(stored.clone()).unwrap();
+            facts(&seen).iter().any(|fact| fact.name == "Guards")
+        };
+        assert!(!named(&stored), "nothing was done");
+        stored["guards"] = json!([{"guard": "cultural", "phase": "pre", "outcome": "passed"}]);
+        assert!(!named(&stored), "it passed");
+        stored["guards"] = json!([{"guard": "cultural", "phase": "pre", "outcome": "held"}]);
+        assert!(named(&stored));
+    }
 }

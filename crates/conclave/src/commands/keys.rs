@@ -1,7 +1,8 @@
 //! `conclave keys`: API keys, also while the gateway runs.
 
 use super::Answer;
-use crate::cli::{DataArgs, KeyCreateArgs, KeyRotateArgs, KeysCommand, RotateArgs};
+use crate::cli::DataArgs;
+use crate::cli_keys::{KeyCreateArgs, KeyRotateArgs, KeysCommand, RotateArgs};
 use crate::config::{self, SecretRef};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
