@@ -84,7 +84,6 @@ async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
         let now_ms = gateway.engine().clock.now_ms();
         let expires_ms = lasts_s.map(|seconds| now_ms.saturating_add(seconds * 1000));
         let Order { label, person, .. } = order;
-        let person = person.filter(|name| !name.trim().is_empty());
         let order = KeyOrder { tenant, role, label, person, expires_ms };
         Ok(shown_once(&desk(&gateway)?.issue(order).await.map_err(failed)?))
     };

@@ -288,6 +288,8 @@ fn draw(
     let text = KeyText::draw(&new.environment, entropy)?;
     let id = KeyId::new(text.id()).map_err(|error| StoreError::Key(error.to_string()))?;
     let NewKey { tenant, role, label, person, expires_ms, .. } = new;
+    // A name with a space behind it is nobody else's.
+    let person = person.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
     let (created_ms, revoked_ms) = (now_ms, None);
     let record = KeyRecord { id, tenant, role, label, person, created_ms, expires_ms, revoked_ms };
     Ok((record, text))

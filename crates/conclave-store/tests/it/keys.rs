@@ -16,7 +16,7 @@ fn new_key(label: &str) -> NewKey {
         tenant: TenantId::new("acme").unwrap(),
         role: KeyRole::App,
         label: label.into(),
-        person: Some("Mara".into()),
+        person: Some(" Mara ".into()),
         expires_ms: Some(NOW + 1_000),
     }
 }
@@ -36,6 +36,7 @@ fn a_key_made_elsewhere_opens_at_once_and_a_revoked_one_says_so() {
     let (book, entropy) = other_process(dir.path());
     let (record, text) = book.issue(new_key("first"), NOW, &entropy).unwrap();
     assert_eq!(ring.find(text.reveal()), Some(record.clone()), "looked up on the first miss");
+    assert_eq!(record.person.as_deref(), Some("Mara"));
     assert!(record.is_valid_at(NOW) && !record.is_valid_at(NOW + 1_000));
     book.revoke(record.id.as_str(), NOW + 5, &entropy).unwrap();
     store.sync_keys().unwrap();

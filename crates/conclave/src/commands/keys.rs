@@ -42,7 +42,7 @@ fn create(args: &KeyCreateArgs, as_json: bool) -> anyhow::Result<Answer> {
         tenant: TenantId::new(args.tenant.as_str())?,
         role: args.role.key_role(),
         label: args.label.clone(),
-        person: args.person.clone().filter(|name| !name.trim().is_empty()),
+        person: args.person.clone(),
         expires_ms: lasts.map(|ms| now_ms.saturating_add(ms)),
     };
     let (record, key) = open(&args.data)?.issue(new, now_ms, &SystemEntropy)?;
