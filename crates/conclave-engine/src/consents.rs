@@ -4,13 +4,13 @@
 //! force with the next question.
 
 use crate::people::{People, PeopleError, place, read, told, written};
-use crate::pseudonym::pseudonym;
-use crate::records::{Record, RecordChange, RecordKind, RecordQuery};
 use conclave_core::TenantId;
 use conclave_govern::{
     ConsentAsk, ConsentRecord, ConsentState, Evidence, Withdrawal, check_consent,
 };
 use conclave_ledger::{Kind, Value as Public};
+use conclave_ports::pseudonym;
+use conclave_ports::{Record, RecordChange, RecordKind, RecordQuery};
 
 /// So many records of one person.
 const RECORDS_MAX: u32 = 200;

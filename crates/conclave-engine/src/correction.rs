@@ -4,9 +4,9 @@
 //! **Invariant:** read from the ledger alone, so that a correction can be shown as long as its words are kept.
 //! **Invariant:** a proposal names reasons of the catalogue, never what anybody said.
 
-use crate::stored::{StoredDecision, array, objections};
 use conclave_core::{Outcome, Reason};
 use conclave_ledger::Value;
+use conclave_ports::{StoredDecision, array, objections};
 use serde::Serialize;
 use serde_json::Value as Json;
 

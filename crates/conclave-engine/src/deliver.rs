@@ -9,14 +9,13 @@ use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::off_thread;
 use crate::permission::Interface;
-use crate::ports::{AppendError, Model, ModelError, ModelRequest, OfferedModel};
 use crate::preflight::{self, Examination, Input, Stop, is_crisis};
-use crate::pseudonym::seed_of;
 use crate::release::Progress;
+use crate::spans;
 use crate::spend::{self, InForce, Spending};
 use crate::steward::Unpaid;
-use crate::trace::{self, SpanKind, Told};
 use crate::turn::Turn;
+use crate::turn::seed_of;
 use crate::unread::{Patience, Unread};
 use crate::verdicts::Grounds;
 use conclave_core::{
@@ -26,6 +25,8 @@ use conclave_core::{
 use conclave_detect::{Course as Standing, Reading};
 use conclave_failpoint as failpoint;
 use conclave_govern::TenantPolicy;
+use conclave_ports::trace::{self, SpanKind, SpanReport};
+use conclave_ports::{AppendError, Model, ModelError, ModelRequest, OfferedModel};
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Situation, Speech};
 use futures_util::future::{BoxFuture, join_all};
@@ -135,7 +136,7 @@ impl Engine {
             self.guard_input(&turn, &mut examined).await;
             Ok::<_, DeliverError>(examined)
         };
-        let told = |_: &_| Told::default();
+        let told = |_: &_| SpanReport::default();
         let examined = trace::span("preflight", SpanKind::Internal, preflight, told).await;
         let mut examined = examined?;
         let crisis = is_crisis(examined.input.crisis);
@@ -335,7 +336,7 @@ impl Engine {
             }
             ballots
         };
-        let told = |ballots: &Vec<Ballot>| trace::about_panel(ballots, is_known);
+        let told = |ballots: &Vec<Ballot>| spans::about_panel(ballots, is_known);
         trace::span("panel", SpanKind::Internal, judged, told).await
     }
 
@@ -526,11 +527,11 @@ impl Engine {
         failpoint::reach("turn.decided");
         trace::about(|| {
             let offered = self.models.find(&turn.model).map(|_| turn.model.as_str());
-            trace::about_decision(&decision, &examined.who, offered)
+            spans::about_decision(&decision, &examined.who, offered)
         });
         let review = self.review_for(turn, &decision, examined.who.subject, hold);
         let recording = self.record(turn, &examined.who, &decision, review.as_ref());
-        let told = |done: &Result<_, _>| trace::about_recording(done.is_ok());
+        let told = |done: &Result<_, _>| spans::about_recording(done.is_ok());
         let recorded = trace::span("recording", SpanKind::Internal, recording, told).await;
         failpoint::reach("turn.recorded");
         // Money was spent whether or not it could be recorded.
@@ -559,7 +560,7 @@ async fn generate(
 ) -> Result<Candidate, GenerationFailure> {
     let asked = course.model.generate(request(course, index, attempt, reasons));
     let answered = in_time(course, asked);
-    let told = |answered: &_| trace::about_model((&course.turn.model, attempt), answered);
+    let told = |answered: &_| spans::about_model((&course.turn.model, attempt), answered);
     trace::span("chat", SpanKind::Client, answered, told).await
 }
 

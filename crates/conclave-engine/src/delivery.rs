@@ -3,8 +3,8 @@
 //! **Invariant:** every decision in the log gets exactly one delivery entry: dropping the promise
 //! keeps it.
 
-use crate::ports::Ledger;
 use conclave_ledger::{Body, Draft, Kind, Value};
+use conclave_ports::Ledger;
 use std::sync::Arc;
 
 /// The promise to note how much of a reply left. Dropped before [`Delivery::complete`], it notes that

@@ -9,7 +9,6 @@ use crate::decision::{Choice, Delivered};
 use crate::deliver::{DeliverError, Reply};
 use crate::engine::Engine;
 use crate::permission::Interface;
-use crate::ports::{AppendError, Embedded, ModelError};
 use crate::preflight::{self, Examination, Stop};
 use crate::spend::{InForce, Spending};
 use crate::turn::Turn;
@@ -17,6 +16,7 @@ use conclave_core::{
     Attempt, AuditId, Candidate, GenerationFailure, MicroUsd, Outcome, Usage, Verdict, Withheld,
 };
 use conclave_detect::Reading;
+use conclave_ports::{AppendError, Embedded, ModelError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 

@@ -3,10 +3,6 @@
 use crate::governed::Governed;
 use crate::memory::Memory;
 use crate::panel::Panel;
-use crate::ports::{
-    Archive, ArchiveError, Clock, Entropy, ErasureReceipt, Ledger, ModelDirectory, Subjects,
-    SubjectsError,
-};
 use crate::settings::Settings;
 use crate::steward::Steward;
 use crate::verdicts::Verdicts;
@@ -15,6 +11,10 @@ use conclave_core::{AuditId, TenantId, UserId};
 use conclave_detect::{Course, Detector};
 use conclave_instinct::Instinct;
 use conclave_ledger::tenant_number;
+use conclave_ports::{
+    Archive, ArchiveError, Clock, Entropy, ErasureReceipt, Ledger, ModelDirectory, Subjects,
+    SubjectsError,
+};
 use conclave_voice::{Field, Resources, Voices};
 use std::sync::Arc;
 

@@ -6,11 +6,11 @@
 use crate::agreed::digest;
 use crate::delivery::Delivery;
 use crate::engine::Engine;
-use crate::ports::AppendError;
 use crate::run_model::NoResult;
 use crate::running::{Run, Running, texts};
 use conclave_core::{AuditId, GenerationFailure, MicroUsd, Outcome, SessionId, Usage, UserId};
 use conclave_pii::Tokens;
+use conclave_ports::AppendError;
 use conclave_recipes::{
     Address, CitationReport, Guard, Intake, Measured, Passage, Phase, Recipe, Taken, Transcript,
     Work, Wrong, check_citations, evaluate, intake,

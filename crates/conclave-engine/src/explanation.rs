@@ -4,9 +4,9 @@
 
 use crate::correction::reasons_of;
 use crate::influence::{Contribution, contributions, last_panel};
-use crate::stored::{StoredDecision, array, ballot_of, objections};
 use conclave_core::{Cast, Outcome, Reason, Vote};
 use conclave_ledger::Value;
+use conclave_ports::{StoredDecision, array, ballot_of, objections};
 use serde::Serialize;
 use serde_json::Value as Json;
 

@@ -2,11 +2,11 @@
 //!
 //! **Invariant:** absent means that nobody set it up; trouble with a part that is there is an error.
 
-use crate::governance::{Governance, Purse};
-use crate::key_desk::KeyDesk;
 use crate::people::People;
-use crate::records::Records;
-use crate::webhooks::Post;
+use conclave_ports::KeyDesk;
+use conclave_ports::Post;
+use conclave_ports::Records;
+use conclave_ports::{Governance, Purse};
 use std::sync::Arc;
 
 /// Who may what, as far as it is set up.

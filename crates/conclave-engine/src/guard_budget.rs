@@ -4,7 +4,6 @@
 //! tenant's policy, the sensitivity or a rule of a country does not permit.
 
 use crate::engine::Engine;
-use crate::governance::{GovernError, Purse, PurseError};
 use crate::guards::answer;
 use crate::running::Running;
 use crate::steward::Unpaid;
@@ -13,6 +12,7 @@ use conclave_govern::{
     GUIDANCE_TOKENS_MAX, Grant, MESSAGE_TOKENS, Price, Reserve, Scopes, Size, TenantPolicy, Usd,
 };
 use conclave_ledger::sha256;
+use conclave_ports::{GovernError, Purse, PurseError};
 use conclave_recipes::{Guard, GuardAction, Phase, Ruling, Taken, Work, prompt};
 
 /// What a run can cost, with the recipe's model and with a cheaper one.

@@ -4,14 +4,14 @@
 //! **Invariant:** nothing here asks a model.
 
 use crate::engine::Engine;
-use crate::governance::GovernError;
 use crate::long_text;
 use crate::off_thread;
-use crate::ports::Elsewhere;
 use crate::running::{Running, change_texts, redacted, texts};
 use conclave_core::Mode;
 use conclave_detect::Reading;
 use conclave_govern::{ConsentAsk, ConsentState};
+use conclave_ports::Elsewhere;
+use conclave_ports::GovernError;
 use conclave_recipes::{
     Address, Guard, GuardAction, Passage, Phase, Ruling, Taken, Transcript, Work, passage,
 };

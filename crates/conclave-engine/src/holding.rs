@@ -7,16 +7,13 @@
 use crate::decision::{Choice, Decision};
 use crate::deliver::own_words;
 use crate::engine::Engine;
-use crate::governance::{Announcement, EventKind, Governance};
 use crate::guard_culture::sentences;
 use crate::guards::answer;
 use crate::handing_out::Hindrance;
 use crate::people::PeopleError;
 use crate::permission::{Interface, Refusal};
-use crate::ports::Archive;
 use crate::preflight::{Examination, Stop, is_crisis};
 use crate::release::joined;
-use crate::stored::StoredDecision;
 use crate::turn::Turn;
 use conclave_core::{Action, AuditId, FinishReason, Outcome, TenantId};
 use conclave_detect::Course;
@@ -25,6 +22,9 @@ use conclave_govern::{
     TenantPolicy, community_id,
 };
 use conclave_ledger::{Value as Public, tenant_number};
+use conclave_ports::Archive;
+use conclave_ports::StoredDecision;
+use conclave_ports::{Announcement, EventKind, Governance};
 use conclave_recipes::{Guard, GuardOutcome, Phase, Taken};
 use conclave_voice::Situation;
 use serde_json::{Value, json};
@@ -493,7 +493,7 @@ fn is_held(choice: &Public) -> bool {
 /// The last candidate of a choice is what was looked at last.
 fn last_reply(stored: &StoredDecision, choice: usize) -> Option<String> {
     let attempts = stored.choices().get(choice)?.get("attempts");
-    let attempts = (0..crate::stored::array(attempts).len()).rev();
+    let attempts = (0..conclave_ports::array(attempts).len()).rev();
     let mut candidates =
         attempts.filter_map(|at| stored.words(&format!("candidate.{choice}.{at}")));
     candidates.find_map(|one| one["text"].as_str().map(str::to_owned))

@@ -3,9 +3,9 @@
 //! **Invariant:** influences add up to one; whoever is taken away leaves their share to the others.
 
 use crate::correction::reasons_of;
-use crate::stored::{StoredDecision, array, ballot_of};
 use conclave_core::{Ballot, Cast, Outcome, Vote};
 use conclave_ledger::Value;
+use conclave_ports::{StoredDecision, array, ballot_of};
 use conclave_voice::Sensor;
 use serde::Serialize;
 use serde_json::Value as Json;

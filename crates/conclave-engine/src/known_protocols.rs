@@ -8,9 +8,9 @@
 
 use crate::people::{People, PeopleError, all_of, read};
 use crate::protocols::COMMUNITIES_MAX;
-use crate::records::{Record, RecordKind, RecordQuery};
 use conclave_core::TenantId;
 use conclave_govern::{Protocol, Protocols};
+use conclave_ports::{Record, RecordKind, RecordQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 //! webhooks.
 
 use crate::engine::Engine;
-use crate::governance::{Announcement, EventKind};
 use crate::running::Running;
 use conclave_ledger::{Body, Draft, Kind, Value as Public};
+use conclave_ports::{Announcement, EventKind};
 use serde_json::json;
 
 impl Engine {

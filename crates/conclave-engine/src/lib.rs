@@ -20,7 +20,6 @@ mod embed;
 mod engine;
 mod execute;
 mod explanation;
-mod governance;
 mod governed;
 mod guard_budget;
 mod guard_culture;
@@ -28,7 +27,6 @@ mod guards;
 mod handing_out;
 mod holding;
 mod influence;
-mod key_desk;
 mod known_protocols;
 mod latency;
 mod long_text;
@@ -39,15 +37,11 @@ mod panel;
 mod people;
 mod permission;
 mod policies;
-mod ports;
 mod preflight;
-mod proofs;
 mod protocols;
-mod pseudonym;
 mod recipe_calls;
 mod record;
-mod records;
-mod records_in_memory;
+
 mod release;
 mod rests_on;
 mod reviews;
@@ -58,16 +52,14 @@ mod running;
 mod runs;
 mod sentinel;
 mod settings;
+mod spans;
 mod spend;
 mod steward;
-mod stored;
 mod subject;
-pub mod trace;
 mod transcript;
 mod turn;
 mod unasked;
 mod unread;
-mod usage;
 mod verdicts;
 mod view;
 mod webhooks;
@@ -76,8 +68,6 @@ mod workshop;
 
 /// What texts were read as; part of a [`Case`].
 pub use conclave_detect::Reading;
-/// What a verifier is shown; part of the [`Verifier`] port.
-pub use conclave_verifiers::Case;
 
 pub use accounts::{Accounts, AccountsError, HoldAnswer, Unsettled};
 pub use accounts_in_memory::AccountsInMemory;
@@ -91,47 +81,29 @@ pub use embed::Vectors;
 pub use engine::Engine;
 pub use execute::{Ending, ExecuteError, Executed};
 pub use explanation::{Explanation, SafetyVerification, explain};
-pub use governance::{Announcement, EventKind, GovernError, Governance, Purse, PurseError};
 pub use governed::Governed;
 pub use handing_out::FetchedRun;
 pub use holding::{HeldWords, Released, held_words};
 pub use influence::{Contribution, Part};
-pub use key_desk::{
-    KEYS_MAX, KeyDesk, KeyDeskError, KeyOrder, LABEL_BYTES_MAX, ListedKey, MadeKey,
-};
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use people::{People, PeopleError, RecordedGovernance, Staff};
 pub use permission::{Interface, Refusal};
 pub use policies::{KnownPolicy, Policies, TenantsError};
-pub use ports::{
-    AppendError, Appended, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Elsewhere,
-    Embedded, Embedding, Entropy, ErasureReceipt, Hearing, KeyRecord, KeyRing, KeyRole, Ledger,
-    LedgerAlert, LedgerState, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel,
-    Pseudonyms, StoredEntry, Subjects, SubjectsError, Tally, Verifier, VerifierError, WhenFailing,
-    Whose,
-};
-pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use protocols::{Caller, Elder};
-pub use pseudonym::{KeyedSubjects, pseudonym};
 pub use recipe_calls::{InterviewFocus, PlaybookBrief, RecipeCaller, ThreadMessage};
-pub use records::{
-    RECORD_BYTES_MAX, RECORD_ID_BYTES_MAX, Record, RecordChange, RecordKey, RecordKind,
-    RecordQuery, Records, RecordsError,
-};
-pub use records_in_memory::RecordsInMemory;
 pub use release::{Progress, ReleasedWindow};
 pub use reviews::{Held, ReviewFilter, review_id_of};
 pub use running::Run;
 pub use settings::{AuditFailure, Settings, StreamPolicy};
 pub use spend::tokens_at_most;
 pub use steward::{Fee, Steward, StewardState, Unpaid, resets_ms};
-pub use stored::{StoredDecision, StoredError, replay};
 pub use subject::{ExportPage, export_page};
 pub use turn::Turn;
 pub use unasked::Unasked;
-pub use usage::{UsageAsk, UsageBook, UsageBy, UsagePage, UsageRow, UsageSums};
 pub use verdicts::Verdicts;
 pub use view::view;
-pub use webhooks::{Letter, Post, Webhook, webhook_signature};
+pub use webhooks::{Letter, Webhook, webhook_signature};
 pub use workshop::{RecipeSettings, Workshop, WorkshopError};
+
+pub use conclave_ports::*;

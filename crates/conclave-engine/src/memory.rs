@@ -4,11 +4,11 @@
 //! nothing, and whoever erases a person erases this with them.
 //! **Invariant:** bounded: beyond so many conversations or people the archive is asked again.
 
-use crate::ports::{Archive, ArchiveError, Pseudonyms, Whose};
 use crate::preflight::Heard;
-use crate::stored::StoredDecision;
 use conclave_core::{AuditId, Score};
 use conclave_detect::{Course, Observed, Trend};
+use conclave_ports::StoredDecision;
+use conclave_ports::{Archive, ArchiveError, Pseudonyms, Whose};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -3,8 +3,8 @@
 //! **Invariant:** whoever fails, is late or panics has abstained; nobody is counted safe by absence.
 //! Only a verifier the operator added, and said may be missing, is then left out of the sum.
 
-use crate::ports::{Elsewhere, Verifier, VerifierError, WhenFailing};
 use conclave_core::{Abstention, Ballot, Opinion, intake};
+use conclave_ports::{Elsewhere, Verifier, VerifierError, WhenFailing};
 use conclave_verifiers::{Case, Judge, floor_ballot};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};

@@ -4,18 +4,18 @@
 //! digests and names of closed lists what happened; no word of anybody stands in it.
 //! **Invariant:** every question names its tenant; there is no way to ask for a record of another.
 
-use crate::governance::{Announcement, GovernError, Governance};
 use crate::known_protocols::KnownProtocols;
-use crate::ports::{Clock, Entropy, Subjects};
-use crate::pseudonym::pseudonym;
-use crate::records::{
-    Record, RecordChange, RecordKey, RecordKind, RecordQuery, Records, RecordsError,
-};
 use conclave_core::{SessionId, TenantId, UserId};
 use conclave_govern::{
     ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, ReviewRefusal, Unfit,
 };
 use conclave_ledger::{Kind, Value as Public};
+use conclave_ports::pseudonym;
+use conclave_ports::{Announcement, GovernError, Governance};
+use conclave_ports::{Clock, Entropy, Subjects};
+use conclave_ports::{
+    Record, RecordChange, RecordKey, RecordKind, RecordQuery, Records, RecordsError,
+};
 use futures_util::future::{BoxFuture, FutureExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -7,11 +7,11 @@
 use crate::engine::Engine;
 use crate::guards::answer;
 use crate::holding::Hold;
-use crate::ports::Elsewhere;
 use crate::preflight::{Examination, Stop, is_crisis};
 use crate::turn::Turn;
 use crate::workshop::BUILTIN;
 use conclave_govern::{ConsentAsk, ConsentState, Issue, TenantPolicy};
+use conclave_ports::Elsewhere;
 use conclave_recipes::{Guard, Phase, Ruling, Taken, Transfer};
 use serde::Serialize;
 

@@ -3,12 +3,12 @@
 //! **Invariant:** a turn never waits for a database to know its policy. What is in memory is as of the
 //! last contact; if there was none since the start, what was copied then holds.
 
-use crate::records::{
-    Record, RecordChange, RecordKey, RecordKind, RecordQuery, Records, RecordsError,
-};
 use conclave_core::TenantId;
 use conclave_govern::{PolicyError, TenantPolicy, Usd, tenant_name_fault};
 use conclave_ledger::{Kind, Value as Public};
+use conclave_ports::{
+    Record, RecordChange, RecordKey, RecordKind, RecordQuery, Records, RecordsError,
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

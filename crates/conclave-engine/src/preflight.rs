@@ -6,7 +6,6 @@ use crate::holding::Hold;
 use crate::long_text::{graver, read_all};
 use crate::memory::Remembered;
 use crate::permission::{Interface, Refusal};
-use crate::ports::Pseudonyms;
 use crate::settings::Settings;
 use crate::turn::{Turn, brought};
 use conclave_core::{
@@ -14,6 +13,7 @@ use conclave_core::{
 };
 use conclave_detect::{Course, Detector, DriftState, READ_TOGETHER, Reading};
 use conclave_instinct::Instinct;
+use conclave_ports::Pseudonyms;
 use conclave_recipes::GuardOutcome;
 use std::sync::Arc;
 

@@ -4,11 +4,11 @@
 //! its elders name others, and nobody else changes a word of its protocol.
 
 use crate::people::{People, PeopleError, all_of, place, read, told, written};
-use crate::ports::KeyRole;
-use crate::records::{Record, RecordChange, RecordKind};
 use conclave_core::TenantId;
 use conclave_govern::{Decider, Protocol, Unfit, community_id};
 use conclave_ledger::{Kind, Value as Public};
+use conclave_ports::KeyRole;
+use conclave_ports::{Record, RecordChange, RecordKind};
 use serde::{Deserialize, Serialize};
 
 /// So many communities of one tenant.
@@ -83,7 +83,7 @@ impl People {
         })
     }
 
-    fn blank(&self, key: crate::records::RecordKey, state: &str, owner: &str) -> Record {
+    fn blank(&self, key: conclave_ports::RecordKey, state: &str, owner: &str) -> Record {
         Record {
             key,
             version: 0,

@@ -9,16 +9,16 @@ use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::memory;
 use crate::permission::Interface;
-use crate::ports::{AppendError, Pseudonyms};
 use crate::rests_on;
 use crate::settings::AuditFailure;
 use crate::turn::Turn;
 use crate::unasked;
-use conclave_core::{Attempt, Ballot, Bars, Cast, Consensus, PanelRun, Role, Sensitivity};
+use conclave_core::{Attempt, Ballot, Bars, Cast, PanelRun, Role, Sensitivity};
 use conclave_detect::Course;
 use conclave_govern::NewReview;
 use conclave_instinct::Instinct;
 use conclave_ledger::{Body, Draft, Kind, Value};
+use conclave_ports::{AppendError, Pseudonyms};
 use conclave_recipes::GuardOutcome;
 use serde::Serialize;
 use serde_json::json;
@@ -299,19 +299,8 @@ fn attempt(attempt: &Attempt, instinct: &Instinct) -> Value {
 
 pub(crate) fn panel(run: &PanelRun) -> Value {
     Value::map([
-        ("sums", sums(&run.consensus)),
+        ("sums", conclave_ports::sums(&run.consensus)),
         ("ballots", Value::Array(run.ballots.iter().map(ballot).collect())),
-    ])
-}
-
-/// `[S, D, W, votes cast, delivers]`: what a replay must come to again.
-pub(crate) fn sums(consensus: &Consensus) -> Value {
-    Value::Array(vec![
-        uint(consensus.safe_mass),
-        uint(consensus.dissent_mass),
-        uint(consensus.seated_weight),
-        uint(consensus.votes_cast),
-        Value::Bool(consensus.delivers()),
     ])
 }
 

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::preflight::{Examination, is_crisis};
 use crate::record;
 use crate::settings::StreamPolicy;
-use crate::trace::{self, SpanKind};
+use crate::spans;
 use crate::turn::Turn;
 use crate::windows::{Cut, Cutter};
 use conclave_core::{
@@ -20,6 +20,7 @@ use conclave_core::{
     Shortfall, Step, Usage, decide,
 };
 use conclave_ledger::{Body, Draft, Kind, Value, sha256};
+use conclave_ports::trace::{self, SpanKind};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::time::Instant;
@@ -132,7 +133,7 @@ impl Engine {
         let asked = request(course, 0, attempt, reasons);
         let input_bytes = record::said_bytes(&course.turn.conversation);
         let answered = in_time(course, course.model.generate_in_pieces(asked, sender));
-        let told = |answered: &_| trace::about_model((&course.turn.model, attempt), answered);
+        let told = |answered: &_| spans::about_model((&course.turn.model, attempt), answered);
         let mut writing = std::pin::pin!(trace::span("chat", SpanKind::Client, answered, told));
         let mut cutter = Cutter::default();
         let written = loop {

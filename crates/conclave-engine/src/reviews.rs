@@ -4,16 +4,16 @@
 //! tenant, is not told that it exists.
 //! **Invariant:** of two who claim at the same moment, one has it: records change by their version.
 
-use crate::governance::{Announcement, EventKind};
 use crate::people::{People, PeopleError, place, read, told, written};
-use crate::ports::KeyRole;
 use crate::protocols::Caller;
-use crate::records::{Record, RecordChange, RecordKind, RecordQuery};
 use conclave_core::{AuditId, TenantId};
 use conclave_govern::{
     Decider, NewReview, Notice, Review, ReviewKind, ReviewStatus, Said, community_id,
 };
 use conclave_ledger::{Kind, Value as Public};
+use conclave_ports::KeyRole;
+use conclave_ports::{Announcement, EventKind};
+use conclave_ports::{Record, RecordChange, RecordKind, RecordQuery};
 use serde_json::json;
 use std::collections::HashMap;
 

@@ -5,12 +5,13 @@
 
 use crate::engine::Engine;
 use crate::guard_budget::at_most;
-use crate::ports::{ModelRequest, OfferedModel};
 use crate::running::Running;
+use crate::spans;
 use crate::spend::is_unseen;
-use crate::trace::{self, SpanKind};
 use crate::workshop::BUILTIN;
 use conclave_core::{Candidate, FinishReason, GenerationFailure, Message, MicroUsd, Role, Score};
+use conclave_ports::trace::{self, SpanKind};
+use conclave_ports::{ModelRequest, OfferedModel};
 use conclave_recipes::{
     Extract, Problem, Prompt, answered, correction, extract_insights, extract_interview,
     extract_playbook, extract_reply, prompt,
@@ -72,7 +73,7 @@ impl Engine {
             let asked = self.model_request(run, model, &told, &problems, attempt);
             let began = Instant::now();
             let answer = ask(&offered, asked, self.run_deadline(run));
-            let told = |answer: &_| trace::about_model((model, attempt), answer);
+            let told = |answer: &_| spans::about_model((model, attempt), answer);
             let answer = trace::span("chat", SpanKind::Client, answer, told).await;
             run.model_time += began.elapsed();
             run.attempts.push(answer.clone());

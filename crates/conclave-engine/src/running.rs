@@ -2,11 +2,11 @@
 
 use crate::agreed::Agreed;
 use crate::memory::Remembered;
-use crate::ports::Pseudonyms;
 use conclave_core::{
     AuditId, Candidate, GenerationFailure, KeyId, MicroUsd, PanelRun, TenantId, Usage,
 };
 use conclave_pii::{Found, Tokens, is_identifying};
+use conclave_ports::Pseudonyms;
 use conclave_recipes::{
     CitationReport, Evaluation, Guard, GuardOutcome, Phase, Recipe, RunContext, RunRequest, Taken,
     Transcript,

@@ -2,15 +2,15 @@
 
 use crate::engine::Engine;
 use crate::execute::{ExecuteError, given};
-use crate::ports::DecisionFilter;
-use crate::pseudonym::pseudonym;
-use crate::records::{Record, RecordChange, RecordKey, RecordKind, RecordQuery, RecordsError};
 use crate::run_record::figures_of;
 use crate::running::{Run, Running, texts};
-use crate::stored::StoredDecision;
 use conclave_core::{AuditId, TenantId};
 use conclave_govern::community_id;
 use conclave_ledger::tenant_number;
+use conclave_ports::DecisionFilter;
+use conclave_ports::StoredDecision;
+use conclave_ports::pseudonym;
+use conclave_ports::{Record, RecordChange, RecordKey, RecordKind, RecordQuery, RecordsError};
 use conclave_recipes::{
     Recipe, Reviewed, RunContext, RunFigures, Segment, Transcript, Work, Wrong, edit_distance, kpis,
 };

@@ -7,8 +7,6 @@ use crate::cost;
 use crate::decision::{Choice, Terms};
 use crate::deliver::DeliverError;
 use crate::engine::Engine;
-use crate::governance::{Announcement, EventKind};
-use crate::ports::{OfferedModel, Pseudonyms};
 use crate::preflight::Examination;
 use crate::record::said_bytes;
 use crate::settings::Settings;
@@ -21,6 +19,8 @@ use conclave_govern::{
     TenantPolicy, Usd,
 };
 use conclave_ledger::{Body, Draft, Kind, Value as Public};
+use conclave_ports::{Announcement, EventKind};
+use conclave_ports::{OfferedModel, Pseudonyms};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -6,17 +6,17 @@
 //! settled from the ledger.
 
 use crate::accounts::{Accounts, AccountsError, Unsettled};
-use crate::governance::{Purse, PurseError};
 use crate::policies::{KnownPolicy, Policies};
-use crate::ports::{Archive, Clock, LedgerAlert};
-use crate::stored::StoredDecision;
-use crate::usage::UsageBook;
 use conclave_core::{AuditId, MicroUsd, TenantId, Usage};
 use conclave_govern::{
     Crossing, Grant, HoldAsk, Line, Period, Price, Refusal, Reserve, Runaway, Scope, Scopes, Size,
     TenantPolicy,
 };
 use conclave_ledger::{Value, tenant_number};
+use conclave_ports::StoredDecision;
+use conclave_ports::UsageBook;
+use conclave_ports::{Archive, Clock, LedgerAlert};
+use conclave_ports::{Purse, PurseError};
 use futures_util::future::{BoxFuture, FutureExt};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};

@@ -3,12 +3,12 @@
 //! **Invariant:** memory does not grow with what is exported: it comes page by page.
 
 use crate::engine::Engine;
-use crate::ports::{Archive, ArchiveError, DecisionFilter};
-use crate::pseudonym::pseudonym;
-use crate::stored::StoredDecision;
 use crate::view::view;
 use conclave_core::{AuditId, TenantId};
 use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
+use conclave_ports::StoredDecision;
+use conclave_ports::pseudonym;
+use conclave_ports::{Archive, ArchiveError, DecisionFilter};
 use serde_json::Value as Json;
 
 /// How many decisions are read together.

@@ -1,9 +1,9 @@
 //! Whoever reads a transcript leaves a trace.
 
 use crate::engine::Engine;
-use crate::pseudonym::pseudonym;
 use conclave_core::{AuditId, TenantId};
 use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
+use conclave_ports::pseudonym;
 
 impl Engine {
     /// Notes that somebody saw the words of a decision; the reader stands in the leaf as a pseudonym.

@@ -2,6 +2,7 @@
 
 use conclave_core::{KeyId, Message, Role, SessionId, TenantId, TurnContext, UserId};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// One request: who asks, what was said so far, and in which circumstances.
@@ -73,4 +74,13 @@ pub(crate) fn said_before(conversation: &[Message]) -> String {
     let mut said = texts.join("\n");
     let start = said.ceil_char_boundary(said.len().saturating_sub(SAID_BYTES_MAX));
     said.split_off(start)
+}
+
+/// The same conversation is sensed and answered the same way.
+pub(crate) fn seed_of(turn: &Turn) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update(turn.session.as_str());
+    hash.update(turn.conversation.len().to_be_bytes());
+    let digest = hash.finalize();
+    digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
 }

@@ -6,12 +6,12 @@
 //! **Invariant:** a decision has one review, however often it is asked for: the review's id follows from
 //! the decision's.
 
-use crate::governance::Governance;
 use crate::people::{People, PeopleError};
-use crate::ports::{Archive, Clock, DecisionFilter, DecisionRow};
-use crate::stored::StoredDecision;
 use conclave_core::AuditId;
 use conclave_govern::NewReview;
+use conclave_ports::Governance;
+use conclave_ports::StoredDecision;
+use conclave_ports::{Archive, Clock, DecisionFilter, DecisionRow};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,9 +2,9 @@
 
 use crate::correction::corrections;
 use crate::memory::{Remembered, WORDS};
-use crate::stored::{StoredDecision, array, ballot_of};
 use conclave_core::{Ballot, Cast, DirectiveId, decide};
 use conclave_ledger::Value;
+use conclave_ports::{StoredDecision, array, ballot_of};
 use serde_json::{Value as Json, json};
 
 /// The decision as JSON; `with_words` adds what people and models said.

@@ -6,16 +6,17 @@
 //! long as a call may take.
 //! **Invariant:** no secret is stored; it follows from the key of the house and the webhook's id.
 
-use crate::governance::{Announcement, EventKind};
 use crate::people::{People, PeopleError, all_of, place, read, told, written};
 use crate::protocols::Caller;
-use crate::records::{Record, RecordChange, RecordKind, RecordQuery};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use conclave_core::TenantId;
 use conclave_govern::Unfit;
 use conclave_ledger::{Kind, Value as Public};
-use futures_util::future::{BoxFuture, join_all};
+use conclave_ports::Post;
+use conclave_ports::{Announcement, EventKind};
+use conclave_ports::{Record, RecordChange, RecordKind, RecordQuery};
+use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -70,22 +71,6 @@ pub struct Letter {
     pub attempts: u32,
     /// Why it did not arrive the last time.
     pub trouble: Option<String>,
-}
-
-/// Sends one request to a place that somebody named, under guard.
-pub trait Post: Send + Sync {
-    /// Whether an address may be used at all; the sentence says why not.
-    ///
-    /// # Errors
-    /// When it may not.
-    fn check(&self, url: &str) -> Result<(), String>;
-    /// Posts a body; the status of the answer, or why there was none. Follows no redirect.
-    fn post<'a>(
-        &'a self,
-        url: &'a str,
-        headers: Vec<(&'static str, String)>,
-        body: String,
-    ) -> BoxFuture<'a, Result<u16, String>>;
 }
 
 /// The signature of Standard Webhooks over an id, a time in seconds and a body.

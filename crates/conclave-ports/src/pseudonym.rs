@@ -2,13 +2,12 @@
 //!
 //! **Invariant:** without the key nobody can tell, or test, whom a pseudonym means.
 
-use crate::ports::{ErasureReceipt, Pseudonyms, Subjects, SubjectsError};
-use crate::turn::Turn;
+use crate::subjects::{ErasureReceipt, Pseudonyms, Subjects, SubjectsError};
 use conclave_core::{SessionId, TenantId, UserId};
 use conclave_ledger::tenant_number;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 /// Names people by a keyed hash of their id: nothing is stored, and nothing can be forgotten. For tools
 /// and tests; a data directory has random names.
@@ -59,15 +58,6 @@ impl Subjects for KeyedSubjects {
         let why = "names that are only computed cannot be given up";
         ready(Err(SubjectsError(why.to_owned()))).boxed()
     }
-}
-
-/// The same conversation is sensed and answered the same way.
-pub(crate) fn seed_of(turn: &Turn) -> u64 {
-    let mut hash = Sha256::new();
-    hash.update(turn.session.as_str());
-    hash.update(turn.conversation.len().to_be_bytes());
-    let digest = hash.finalize();
-    digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
 }
 
 /// A keyed hash that names somebody; without the key nobody can tell, or test, whom.

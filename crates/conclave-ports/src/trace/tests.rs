@@ -30,7 +30,7 @@ fn sink() -> (Arc<Kept>, Arc<dyn SpanSink>) {
 const GIVEN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 async fn work() -> Option<Onward> {
-    span("model", SpanKind::Client, async { onward() }, |_| Told::default()).await
+    span("model", SpanKind::Client, async { onward() }, |_| SpanReport::default()).await
 }
 
 #[tokio::test(start_paused = true)]

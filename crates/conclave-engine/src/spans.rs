@@ -3,10 +3,10 @@
 //! **Invariant:** a text that a client or a provider chose is told only where it names something that
 //! the configuration knows, or after it was cut down to a plain name.
 
-use super::{Attributes, Told, TraceValue};
 use crate::decision::Decision;
-use crate::ports::Pseudonyms;
 use conclave_core::{AuditId, Ballot, Candidate, Cast, GenerationFailure, Outcome};
+use conclave_ports::Pseudonyms;
+use conclave_ports::trace::{Attributes, SpanReport, TraceValue};
 
 /// The event that tells of one vote.
 const VOTE: &str = "gen_ai.evaluation.result";
@@ -17,7 +17,7 @@ const NAME_CHARS_MAX: usize = 96;
 pub(crate) fn about_model(
     (model, attempt): (&str, u8),
     answered: &Result<Candidate, GenerationFailure>,
-) -> Told {
+) -> SpanReport {
     let mut attributes: Attributes = vec![
         ("gen_ai.operation.name", "chat".into()),
         ("gen_ai.request.model", model.into()),
@@ -38,19 +38,19 @@ pub(crate) fn about_model(
             failure = Some(why.as_str());
         }
     }
-    Told { name: Some(format!("chat {model}")), attributes, events: Vec::new(), failure }
+    SpanReport { name: Some(format!("chat {model}")), attributes, events: Vec::new(), failure }
 }
 
 /// A panel, with one event for each vote.
-pub(crate) fn about_panel(ballots: &[Ballot], is_known: bool) -> Told {
+pub(crate) fn about_panel(ballots: &[Ballot], is_known: bool) -> SpanReport {
     let seated = ballots.iter().filter(|ballot| ballot.cast != Cast::NotApplicable);
-    Told {
+    SpanReport {
         attributes: vec![
             ("conclave.panel.ballots", count(ballots.len())),
             ("conclave.panel.known", TraceValue::Flag(is_known)),
         ],
         events: seated.map(|ballot| (VOTE, vote(ballot))).collect(),
-        ..Told::default()
+        ..SpanReport::default()
     }
 }
 
@@ -81,8 +81,8 @@ fn vote(ballot: &Ballot) -> Attributes {
 }
 
 /// The writing of a decision.
-pub(crate) fn about_recording(is_durable: bool) -> Told {
-    Told { failure: (!is_durable).then_some("not_recorded"), ..Told::default() }
+pub(crate) fn about_recording(is_durable: bool) -> SpanReport {
+    SpanReport { failure: (!is_durable).then_some("not_recorded"), ..SpanReport::default() }
 }
 
 /// The whole turn. `offered` is the model's name where the configuration knows it.

@@ -1,6 +1,6 @@
 //! What the log shows to those who do not trust us: checkpoints, tiles, receipts.
 
-use crate::ports::ArchiveError;
+use crate::archive::ArchiveError;
 use conclave_core::AuditId;
 use conclave_ledger::{Hash, Receipt, TileId};
 use futures_util::future::BoxFuture;

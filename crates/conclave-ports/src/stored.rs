@@ -2,10 +2,10 @@
 //!
 //! **Invariant:** a leaf that does not decode gives an error, never a panic: it may have been altered.
 
-use crate::ports::StoredEntry;
-use crate::record::sums;
+use crate::archive::StoredEntry;
 use conclave_core::{
-    Abstention, Ballot, Bars, Cast, Confidence, MicroUsd, Priority, Seat, Shortfall, Vote, decide,
+    Abstention, Ballot, Bars, Cast, Confidence, Consensus, MicroUsd, Priority, Seat, Shortfall,
+    Vote, decide,
 };
 use conclave_ledger::{Kind, Leaf, StoredBody, Value, leaf_hash};
 use serde_json::Value as Json;
@@ -112,7 +112,8 @@ impl StoredDecision {
 
 /// What the verifiers said of an attempt beside their votes, but for those that only watch: what they say
 /// changed nothing, so nobody was answered differently for it.
-pub(crate) fn objections(stored: &StoredDecision, c: usize, a: usize) -> Vec<Json> {
+#[must_use]
+pub fn objections(stored: &StoredDecision, c: usize, a: usize) -> Vec<Json> {
     let attempt = stored.choices().get(c).and_then(|choice| array(choice.get("attempts")).get(a));
     let panels = array(attempt.and_then(|attempt| attempt.get("panels")));
     let ballots = panels.iter().flat_map(|panel| array(panel.get("ballots")));
@@ -126,7 +127,9 @@ pub(crate) fn objections(stored: &StoredDecision, c: usize, a: usize) -> Vec<Jso
     spoken
 }
 
-pub(crate) fn array(value: Option<&Value>) -> &[Value] {
+/// The elements of an array; none where it is missing or something else.
+#[must_use]
+pub fn array(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).unwrap_or_default()
 }
 
@@ -182,7 +185,9 @@ fn bars_of(public: &Value) -> Option<Bars> {
     Some(Bars { quorum: small(quorum)?, score: small(score)?, assurance: small(assurance)? })
 }
 
-pub(crate) fn ballot_of(stored: &Value) -> Option<Ballot> {
+/// A ballot as it was stored; `None` where it cannot be one.
+#[must_use]
+pub fn ballot_of(stored: &Value) -> Option<Ballot> {
     let [verifier, cast, detail, priority, weight, required, monitor, latency, more @ ..] =
         stored.as_array()?
     else {
@@ -219,4 +224,16 @@ pub(crate) fn ballot_of(stored: &Value) -> Option<Ballot> {
 fn abstention(name: &str) -> Option<Abstention> {
     use Abstention::{Duplicate, Failed, Invalid, Late, Panicked};
     [Failed, Late, Panicked, Invalid, Duplicate].into_iter().find(|known| known.as_str() == name)
+}
+
+/// `[S, D, W, votes cast, delivers]`: what a replay must come to again.
+#[must_use]
+pub fn sums(consensus: &Consensus) -> Value {
+    Value::Array(vec![
+        Value::Uint(u64::from(consensus.safe_mass)),
+        Value::Uint(u64::from(consensus.dissent_mass)),
+        Value::Uint(u64::from(consensus.seated_weight)),
+        Value::Uint(u64::from(consensus.votes_cast)),
+        Value::Bool(consensus.delivers()),
+    ])
 }

@@ -6,10 +6,8 @@
 //! **Invariant:** a trace holds at most [`SPANS_MAX`] spans; what is beyond is counted.
 
 mod context;
-mod story;
 
 pub use context::{Onward, TraceContext};
-pub(crate) use story::{about_decision, about_model, about_panel, about_recording, about_run};
 
 use conclave_core::Score;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -304,19 +302,23 @@ pub fn followed<T>(
 
 /// What is said of a span when it ends.
 #[derive(Default)]
-pub(crate) struct Told {
+pub struct SpanReport {
+    /// What it is called, where that is known only at its end.
     pub name: Option<String>,
+    /// What is known of it.
     pub attributes: Attributes,
+    /// What happened meanwhile.
     pub events: Vec<(&'static str, Attributes)>,
+    /// Why it failed, as a name, if it did.
     pub failure: Option<&'static str>,
 }
 
 /// Runs work as a span of its own, where a trace is written.
-pub(crate) async fn span<T>(
+pub async fn span<T>(
     name: &'static str,
     kind: SpanKind,
     work: impl Future<Output = T>,
-    tell: impl FnOnce(&T) -> Told,
+    tell: impl FnOnce(&T) -> SpanReport,
 ) -> T {
     let Some(here) = recorded() else { return work.await };
     let (trace, id) = (here.trace.clone(), here.trace.new_id());
@@ -341,7 +343,7 @@ pub(crate) async fn span<T>(
 }
 
 /// Says what the whole trace is about.
-pub(crate) fn about(tell: impl FnOnce() -> (String, Attributes)) {
+pub fn about(tell: impl FnOnce() -> (String, Attributes)) {
     if let Some(here) = recorded() {
         let (name, attributes) = tell();
         let mut written = here.trace.written.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** every request counts once, also one that was refused, blocked or failed.
 
-use crate::ports::ArchiveError;
+use crate::archive::ArchiveError;
 use futures_util::future::BoxFuture;
 
 /// By what sums are parted.
