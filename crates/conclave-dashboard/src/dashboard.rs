@@ -5,7 +5,8 @@ use crate::lockout::Lockouts;
 use crate::same_site::FormKey;
 use crate::session::Sessions;
 use conclave_core::AuditId;
-use conclave_engine::{Archive, Clock, Entropy, People};
+use conclave_engine::{Archive, Clock, Entropy};
+use conclave_people::People;
 use std::sync::Arc;
 
 /// Told whenever the words of a decision are shown to somebody.

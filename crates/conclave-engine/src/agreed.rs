@@ -7,7 +7,6 @@
 use crate::engine::Engine;
 use crate::execute::ExecuteError;
 use crate::running::{Run, Running};
-use crate::unasked;
 use conclave_core::AuditId;
 use conclave_govern::{NewReview, community_id};
 use conclave_recipes::{Phase, RunRequest, Transcript, Wrong};
@@ -77,7 +76,7 @@ impl Engine {
         if !response["data"].is_null() {
             return wrong("has a result already: fetch that");
         }
-        let review = stored.words(unasked::WORDS);
+        let review = stored.words(conclave_ports::REVIEW_WORDS);
         match review.and_then(|review| serde_json::from_value(review).ok()) {
             Some(review) => Ok(Agreed(review)),
             None => wrong("has lost what people were asked"),

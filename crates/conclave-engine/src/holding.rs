@@ -9,25 +9,20 @@ use crate::deliver::own_words;
 use crate::engine::Engine;
 use crate::guard_culture::sentences;
 use crate::guards::answer;
-use crate::handing_out::Hindrance;
-use crate::people::PeopleError;
-use crate::permission::{Interface, Refusal};
+use crate::permission::Interface;
 use crate::preflight::{Examination, Stop, is_crisis};
 use crate::release::joined;
 use crate::turn::Turn;
-use conclave_core::{Action, AuditId, FinishReason, Outcome, TenantId};
+use conclave_core::{Action, FinishReason, Outcome, TenantId};
 use conclave_detect::Course;
 use conclave_govern::{
-    CulturalAsk, CulturalFinding, Issue, NewReview, Priority, ReviewKind, ReviewStatus,
-    TenantPolicy, community_id,
+    CulturalAsk, CulturalFinding, Issue, NewReview, Priority, ReviewKind, TenantPolicy,
+    community_id,
 };
-use conclave_ledger::{Value as Public, tenant_number};
-use conclave_ports::Archive;
-use conclave_ports::StoredDecision;
 use conclave_ports::{Announcement, EventKind, Governance};
 use conclave_recipes::{Guard, GuardOutcome, Phase, Taken};
 use conclave_voice::Situation;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Why a turn or its reply is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,45 +109,6 @@ impl Examination {
     pub(crate) fn is_flagged(&self) -> bool {
         self.outcomes.iter().any(|outcome| outcome.taken == Taken::Flagged)
     }
-}
-
-/// What became of something that was held.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Released {
-    /// It was never held.
-    NeverHeld,
-    /// It still waits.
-    Waiting {
-        /// The review.
-        review_id: String,
-        /// Where it stands.
-        status: ReviewStatus,
-    },
-    /// It may go out.
-    Approved {
-        /// The review.
-        review_id: String,
-        /// What may go out; absent where no reply was ever made, or its words are gone.
-        text: Option<String>,
-        /// Whether somebody has put it in other words.
-        edited: bool,
-        /// What whoever uses it must keep to.
-        conditions: Vec<String>,
-    },
-    /// It never may.
-    Rejected {
-        /// The review.
-        review_id: String,
-        /// Why, in the words of who decided.
-        notes: String,
-    },
-    /// It was approved, and may not be handed out any more.
-    Refused {
-        /// The review.
-        review_id: String,
-        /// Why.
-        refusal: Refusal,
-    },
 }
 
 impl Engine {
@@ -361,140 +317,4 @@ impl Engine {
             tracing::error!(%error, "nobody could be told of drift");
         }
     }
-
-    /// What became of a held decision: the text that may go out, or why none may. That it goes out is
-    /// recorded first.
-    ///
-    /// # Errors
-    /// When the records or the archive do not answer, or it cannot be recorded.
-    pub async fn released(
-        &self,
-        tenant: &TenantId,
-        audit: AuditId,
-        reader: &str,
-    ) -> Result<Released, PeopleError> {
-        let Some(people) = &self.governed.people else { return Ok(Released::NeverHeld) };
-        let Some(held) = people.review_of(tenant, audit).await? else {
-            return Ok(Released::NeverHeld);
-        };
-        let (review_id, review) = (held.id, held.review);
-        match review.status {
-            ReviewStatus::Approved => {
-                let edited = review.edited.is_some();
-                let Some(stored) = sealed(&*self.archive, tenant, audit).await? else {
-                    let conditions = review.conditions;
-                    return Ok(Released::Approved { review_id, text: None, edited, conditions });
-                };
-                let text = review.edited.or_else(|| HeldWords::of(&stored).reply);
-                let words = text.iter().cloned().collect();
-                match self.hindrance(tenant, &stored, words).await.map_err(unavailable)? {
-                    Some(Hindrance::Refused(refusal)) => {
-                        return Ok(Released::Refused { review_id, refusal });
-                    }
-                    Some(Hindrance::Elders) => {
-                        return Ok(Released::Rejected { review_id, notes: FOR_ELDERS.to_owned() });
-                    }
-                    None => {}
-                }
-                if text.is_some() {
-                    let noted = self.note_handed_out(tenant, &stored, audit, reader).await;
-                    noted.map_err(unavailable)?;
-                }
-                Ok(Released::Approved { review_id, text, edited, conditions: review.conditions })
-            }
-            ReviewStatus::Rejected => {
-                let notes = review.rulings.last().map(|given| given.notes.clone());
-                Ok(Released::Rejected { review_id, notes: notes.unwrap_or_default() })
-            }
-            status => Ok(Released::Waiting { review_id, status }),
-        }
-    }
-
-    /// The words of a held decision; `None` when they are gone.
-    ///
-    /// # Errors
-    /// When the archive does not answer.
-    pub async fn held_words(
-        &self,
-        tenant: &TenantId,
-        audit: AuditId,
-    ) -> Result<Option<HeldWords>, PeopleError> {
-        held_words(&*self.archive, tenant, audit).await
-    }
-}
-
-/// The words of a held decision; `None` when they are gone.
-///
-/// # Errors
-/// When the archive does not answer.
-pub async fn held_words(
-    archive: &dyn Archive,
-    tenant: &TenantId,
-    audit: AuditId,
-) -> Result<Option<HeldWords>, PeopleError> {
-    let stored = sealed(archive, tenant, audit).await?;
-    Ok(stored.map(|stored| HeldWords::of(&stored)))
-}
-
-/// A decision whose words are still there.
-async fn sealed(
-    archive: &dyn Archive,
-    tenant: &TenantId,
-    audit: AuditId,
-) -> Result<Option<StoredDecision>, PeopleError> {
-    let entries = archive.find(tenant_number(tenant.as_str()), audit).await;
-    let stored = StoredDecision::from_entries(entries.map_err(unavailable)?);
-    Ok(stored.map_err(unavailable)?.filter(|stored| !stored.is_erased()))
-}
-
-fn unavailable(error: impl std::fmt::Display) -> PeopleError {
-    PeopleError::Unavailable(error.to_string())
-}
-
-/// Told where protocols that could not be asked before answer now.
-const FOR_ELDERS: &str = "The protocols can be asked again, and they say that only elders of the community may decide this.";
-
-/// What was said, and what would have been answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldWords {
-    /// The conversation.
-    pub request: Value,
-    /// The reply that is held; absent where no model was asked.
-    pub reply: Option<String>,
-}
-
-impl HeldWords {
-    /// What people decide about is what would go out: the result of a run as its guards left it, else every
-    /// reply that is held.
-    fn of(stored: &StoredDecision) -> Self {
-        let request = stored.words("request").unwrap_or_default();
-        if stored.public("recipe").is_some() {
-            let response = stored.words("response").unwrap_or_default();
-            let data = Some(&response["data"]).filter(|data| !data.is_null());
-            let reply = data.and_then(|data| serde_json::to_string_pretty(data).ok());
-            return Self { request, reply };
-        }
-        let choices = stored.choices().iter().enumerate();
-        let held = choices.clone().filter(|(_, choice)| is_held(choice));
-        let mut at: Vec<_> = held.map(|(at, _)| at).collect();
-        if at.is_empty() {
-            at.extend(choices.map(|(at, _)| at).next());
-        }
-        let replies: Vec<_> = at.into_iter().filter_map(|at| last_reply(stored, at)).collect();
-        Self { request, reply: (!replies.is_empty()).then(|| replies.join("\n\n")) }
-    }
-}
-
-fn is_held(choice: &Public) -> bool {
-    let outcome = choice.get("outcome").and_then(Public::as_str).unwrap_or_default();
-    [Outcome::Held, Outcome::Escalated].iter().any(|held| held.as_str() == outcome)
-}
-
-/// The last candidate of a choice is what was looked at last.
-fn last_reply(stored: &StoredDecision, choice: usize) -> Option<String> {
-    let attempts = stored.choices().get(choice)?.get("attempts");
-    let attempts = (0..conclave_ports::array(attempts).len()).rev();
-    let mut candidates =
-        attempts.filter_map(|at| stored.words(&format!("candidate.{choice}.{at}")));
-    candidates.find_map(|one| one["text"].as_str().map(str::to_owned))
 }

@@ -23,7 +23,7 @@ const HELD_MAX: usize = 50_000;
 /// How many decisions that were made without knowing what was before are passed over on the way back.
 const UNKNOWN_MAX: usize = 64;
 /// The words of a decision in which it is kept.
-pub(crate) const WORDS: &str = "time";
+pub(crate) const WORDS: &str = conclave_ports::MEMORY_WORDS;
 
 /// What is remembered after a turn, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

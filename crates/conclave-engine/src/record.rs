@@ -12,7 +12,6 @@ use crate::permission::Interface;
 use crate::rests_on;
 use crate::settings::AuditFailure;
 use crate::turn::Turn;
-use crate::unasked;
 use conclave_core::{Attempt, Ballot, Bars, Cast, PanelRun, Role, Sensitivity};
 use conclave_detect::Course;
 use conclave_govern::NewReview;
@@ -102,7 +101,7 @@ impl Engine {
             add("guards".into(), encode(&decision.guard_outcomes));
         }
         if let Some(review) = review {
-            add(unasked::WORDS.into(), encode(review));
+            add(conclave_ports::REVIEW_WORDS.into(), encode(review));
         }
         if let Some(kept) = &turn.kept {
             add("kept".into(), encode(kept));

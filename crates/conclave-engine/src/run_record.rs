@@ -8,14 +8,13 @@ use crate::delivery::Delivery;
 use crate::engine::Engine;
 use crate::execute::{Ending, ExecuteError, Executed, is_critical};
 use crate::guards::answer;
-use crate::handing_out::{self, Consented};
+use crate::handing_out::consent_basis;
 use crate::memory;
 use crate::record;
 use crate::run_panel::scrutiny;
 use crate::running::{Running, change_texts, redacted};
 use crate::runs::RUN_KEPT_MS;
 use crate::spans;
-use crate::unasked;
 use conclave_core::{Action, Attempt, Candidate, Outcome, Sensitivity};
 use conclave_failpoint as failpoint;
 use conclave_govern::{Issue, NewReview, Priority, ReviewKind};
@@ -213,14 +212,14 @@ impl Engine {
         add("run".into(), &|| encode(&run.request));
         add(agreed::MATERIAL.into(), &|| encode(&run.material));
         if !run.consented.is_empty() {
-            add(handing_out::CONSENTED.into(), &|| encode(&Consented::of(run)));
+            add(conclave_ports::CONSENT_WORDS.into(), &|| encode(&consent_basis(run)));
         }
         add(memory::WORDS.into(), &|| encode(&run.remembered));
         add("guards".into(), &|| encode(&run.outcomes));
         add("evaluation".into(), &|| encode(&run.evaluation));
         add("citations".into(), &|| encode(&run.report));
         if let Some(review) = review {
-            add(unasked::WORDS.into(), &|| encode(review));
+            add(conclave_ports::REVIEW_WORDS.into(), &|| encode(review));
         }
         if !run.tokens.is_empty() {
             add("tokens".into(), &|| encode(&run.tokens));

@@ -2,6 +2,7 @@
 
 use conclave_core::{Bars, Mode, Scrutiny};
 pub use conclave_govern::AuditFailure;
+use conclave_ports::Stamp;
 use std::time::Duration;
 
 /// When the parts of a streamed reply may leave.
@@ -71,6 +72,13 @@ impl Settings {
             directives: [0; 32],
             pseudonym_key,
         }
+    }
+
+    /// What every entry says about this program and configuration.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        let Self { policy, directives, build, .. } = self;
+        Stamp { policy: *policy, directives: *directives, build: build.clone() }
     }
 
     /// The bars for a scrutiny, raised by the operator's own.

@@ -16,7 +16,7 @@ use conclave_ledger::{Value, tenant_number};
 use conclave_ports::StoredDecision;
 use conclave_ports::UsageBook;
 use conclave_ports::{Archive, Clock, LedgerAlert};
-use conclave_ports::{Purse, PurseError};
+use conclave_ports::{PolicyInForce, PolicySource, Purse, PurseError};
 use futures_util::future::{BoxFuture, FutureExt};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -451,6 +451,13 @@ impl Steward {
                 Err((Unpaid::Unavailable, None))
             }
         }
+    }
+}
+
+impl PolicySource for Steward {
+    fn in_force(&self, tenant: &TenantId) -> PolicyInForce {
+        let (version, policy) = self.policy(tenant);
+        PolicyInForce { version, policy }
     }
 }
 

@@ -34,4 +34,4 @@ pub use doors::Doors;
 pub use limits::GatewayLimits;
 pub use routes::{OPENAPI, ROUTES, router};
 pub use serve::serve;
-pub use state::{Gateway, Manners};
+pub use state::{Gateway, Manners, Services};

@@ -9,9 +9,10 @@ use crate::rates::RateLimiter;
 use crate::refusals::RefusalLog;
 use conclave_core::TenantId;
 use conclave_engine::trace::SpanSink;
-use conclave_engine::{Engine, KeyRing, Proofs};
+use conclave_engine::{Engine, KeyDesk, KeyRing, Post, Proofs};
 use conclave_govern::Rates;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use conclave_people::{GuardedHandOut, People};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How the gateway answers, where configuration has a say.
@@ -27,6 +28,23 @@ pub struct Manners {
     pub keyless_requests_per_minute: u32,
 }
 
+/// What a configuration wires together; a reload replaces all of it.
+#[derive(Clone)]
+pub struct Services {
+    /// Answers turns and runs.
+    pub engine: Arc<Engine>,
+    /// Knows what people agree to, lay down and decide.
+    pub people: Arc<People>,
+    /// Hands out what was held.
+    pub hand_out: Arc<GuardedHandOut>,
+    /// Sends to places that tenants named, under guard.
+    pub post: Arc<dyn Post>,
+    /// Makes and withdraws API keys.
+    pub key_desk: Arc<dyn KeyDesk>,
+    /// How to answer.
+    pub manners: Manners,
+}
+
 /// How many may wait for their words to be looked at, for somebody in crisis, beyond a limit.
 const LOOKS_WAITING: usize = 256;
 
@@ -37,7 +55,7 @@ pub struct Gateway {
 }
 
 struct Shared {
-    engine: RwLock<(Arc<Engine>, Manners)>,
+    services: RwLock<Services>,
     keys: Arc<dyn KeyRing>,
     proofs: Arc<dyn Proofs>,
     limits: GatewayLimits,
@@ -62,8 +80,7 @@ impl Gateway {
     /// Wires a gateway.
     #[must_use]
     pub fn new(
-        engine: Arc<Engine>,
-        manners: Manners,
+        services: Services,
         keys: Arc<dyn KeyRing>,
         proofs: Arc<dyn Proofs>,
         limits: GatewayLimits,
@@ -71,7 +88,7 @@ impl Gateway {
         let turns = Arc::new(Semaphore::new(limits.turns_max));
         let room = Room::new(&limits);
         let shared = Shared {
-            engine: RwLock::new((engine, manners)),
+            services: RwLock::new(services),
             keys,
             proofs,
             limits,
@@ -89,16 +106,26 @@ impl Gateway {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The engine in force; a request keeps the one it began with.
+    /// What is in force; a request keeps what it began with.
+    #[must_use]
+    pub fn services(&self) -> Services {
+        self.in_force().clone()
+    }
+
+    /// The engine in force.
     #[must_use]
     pub fn engine(&self) -> Arc<Engine> {
-        self.shared.engine.read().unwrap_or_else(PoisonError::into_inner).0.clone()
+        self.in_force().engine.clone()
     }
 
     /// How to answer.
     #[must_use]
     pub fn manners(&self) -> Manners {
-        self.shared.engine.read().unwrap_or_else(PoisonError::into_inner).1
+        self.in_force().manners
+    }
+
+    fn in_force(&self) -> RwLockReadGuard<'_, Services> {
+        self.shared.services.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A configuration was refused while running.
@@ -129,10 +156,10 @@ impl Gateway {
         }
     }
 
-    /// Puts a new engine in force for requests that come from now on.
-    pub fn reload(&self, engine: Arc<Engine>, manners: Manners) {
+    /// Puts what a new configuration wires in force for requests that come from now on.
+    pub fn reload(&self, services: Services) {
         self.shared.doors.house().reloaded(true);
-        *self.shared.engine.write().unwrap_or_else(PoisonError::into_inner) = (engine, manners);
+        *self.shared.services.write().unwrap_or_else(PoisonError::into_inner) = services;
     }
 
     /// Says where spans go; only the first word on it counts.
@@ -167,10 +194,7 @@ impl Gateway {
 
     /// How fast a tenant may ask: the operator's word and the tenant's own, whichever is stricter.
     pub(crate) fn rates(&self, tenant: &TenantId) -> Rates {
-        let (engine, manners) = {
-            let known = self.shared.engine.read().unwrap_or_else(PoisonError::into_inner);
-            (known.0.clone(), known.1)
-        };
+        let Services { engine, manners, .. } = self.services();
         match &engine.steward {
             Some(steward) => manners.rates.strictest(steward.policy(tenant).1.rates),
             None => manners.rates,

@@ -5,15 +5,36 @@ use conclave_govern::{
     ConsentAsk, ConsentState, Crossing, CulturalAsk, CulturalFinding, Grant, NewReview, Reserve,
     Scope,
 };
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 use thiserror::Error;
+use tokio::time::timeout;
 
 /// Why a guard got no answer; whatever asked is held then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct GovernError(pub String);
+
+/// How long somebody who is asked may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An answer, or why there is none: whoever takes too long or panics has not answered, and must not take
+/// down who asked.
+///
+/// # Errors
+/// When there is no answer.
+pub async fn answer_in_time<T>(
+    asked: impl Future<Output = Result<T, GovernError>> + Send,
+) -> Result<T, GovernError> {
+    match timeout(PATIENCE, AssertUnwindSafe(asked).catch_unwind()).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_panic)) => Err(GovernError("who was asked panicked".to_owned())),
+        Err(_late) => Err(GovernError("who was asked did not answer in time".to_owned())),
+    }
+}
 
 /// What webhooks can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

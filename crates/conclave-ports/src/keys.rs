@@ -50,6 +50,19 @@ impl KeyRole {
     }
 }
 
+/// Who asks: a key or an account, with its role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The id of the key, or `person:` and the name of the account.
+    pub holder: String,
+    /// Whose.
+    pub tenant: TenantId,
+    /// What it may do.
+    pub role: KeyRole,
+    /// Whose hands the key is in, or whose account it is; absent where nobody said.
+    pub person: Option<String>,
+}
+
 /// One API key, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyRecord {

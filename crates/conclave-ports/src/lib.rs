@@ -9,14 +9,18 @@
 mod archive;
 mod clock;
 mod governance;
+mod hand_out;
+mod heard;
 mod keys;
 mod ledger;
 mod model;
+mod policies;
 mod post;
 mod proofs;
 mod pseudonym;
 mod records;
 mod records_in_memory;
+mod stamp;
 mod stored;
 mod subjects;
 pub mod trace;
@@ -27,15 +31,23 @@ pub use archive::{Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntr
 pub use clock::{Clock, Entropy};
 /// What a verifier is shown; part of the [`Verifier`] port.
 pub use conclave_verifiers::Case;
-pub use governance::{Announcement, EventKind, GovernError, Governance, Purse, PurseError};
+pub use governance::{
+    Announcement, EventKind, GovernError, Governance, Purse, PurseError, answer_in_time,
+};
+pub use hand_out::{
+    CHAT_PURPOSE, CHAT_SCOPE, CONSENT_WORDS, ConsentBasis, ConsentGap, HandOut, HandOutError,
+    Hindrance, REVIEW_WORDS, review_id,
+};
+pub use heard::{MEMORY_WORDS, SensorShare, StandingOverTime};
 pub use keys::{
-    KEYS_MAX, KeyDesk, KeyDeskError, KeyOrder, KeyRecord, KeyRing, KeyRole, LABEL_BYTES_MAX,
-    ListedKey, MadeKey,
+    Caller, KEYS_MAX, KeyDesk, KeyDeskError, KeyOrder, KeyRecord, KeyRing, KeyRole,
+    LABEL_BYTES_MAX, ListedKey, MadeKey,
 };
 pub use ledger::{AppendError, Appended, Ledger, LedgerAlert, LedgerState};
 pub use model::{
     Embedded, Embedding, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel,
 };
+pub use policies::{PolicyInForce, PolicySource};
 pub use post::Post;
 pub use proofs::{Consistency, Proofs, ReceiptState};
 pub use pseudonym::{KeyedSubjects, pseudonym};
@@ -44,6 +56,7 @@ pub use records::{
     RecordQuery, Records, RecordsError,
 };
 pub use records_in_memory::RecordsInMemory;
+pub use stamp::Stamp;
 pub use stored::{StoredDecision, StoredError, array, ballot_of, objections, replay, sums};
 pub use subjects::{ErasureReceipt, Pseudonyms, Subjects, SubjectsError};
 pub use usage::{UsageAsk, UsageBook, UsageBy, UsagePage, UsageRow, UsageSums};

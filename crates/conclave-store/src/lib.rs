@@ -43,12 +43,13 @@ mod usage;
 mod vault;
 mod watch;
 
+pub use conclave_engine::Stamp;
 pub use drain::AcceptedRestore;
 pub use error::StoreError;
 pub use forget::{RetentionRules, TenantRetention};
 pub use inspect::{CannotCheck, Inspection, inspect};
 pub use keys::{KeyBook, KeyText, KeyUse, NewKey, Pepper};
-pub use options::{Stamp, StoreOptions};
+pub use options::StoreOptions;
 pub use people::{PeopleBook, PersonRecord};
 pub use postgres::{DatabaseUrl, Moved, inspect_database, move_to_postgres, rebuild_database};
 pub use publish::Anchor;

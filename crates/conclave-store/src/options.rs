@@ -8,7 +8,7 @@ use crate::publish::Anchor;
 use crate::spool::{Disk, FileDisk, KeptLimits};
 use crate::vault::RootKey;
 use crate::watch::{Steady, machine};
-use conclave_engine::{Clock, Entropy};
+use conclave_engine::{Clock, Entropy, Stamp};
 use conclave_ledger::{Draft, Kind};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,17 +18,6 @@ use std::time::Duration;
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 /// The smallest that still holds an entry.
 pub(crate) const SEGMENT_BYTES_MIN: u64 = 4 << 10;
-
-/// What every entry says about the program that wrote it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
-    /// Digest of the policy in force.
-    pub policy: [u8; 32],
-    /// Digest of the directives in force.
-    pub directives: [u8; 32],
-    /// Which program.
-    pub build: String,
-}
 
 /// The stamp of entries that the store itself writes; changes when the policy does.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use crate::keeper::{Keeper, Notes};
 use crate::keys::{BookDesk, BookRing, KeyBook, OutboxSink};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
-use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamp, Stamps, StoreOptions};
+use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamps, StoreOptions};
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::Heart;
 use crate::proofs::Shown;
@@ -30,7 +30,7 @@ use crate::usage::{AddedUp, UsageSource};
 use crate::vault::{RootKey, Vault};
 use crate::watch::Watch;
 use conclave_engine::{
-    Accounts, Archive, Clock, Entropy, KeyDesk, KeyRing, Ledger, Proofs, Records, Subjects,
+    Accounts, Archive, Clock, Entropy, KeyDesk, KeyRing, Ledger, Proofs, Records, Stamp, Subjects,
     UsageBook,
 };
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};

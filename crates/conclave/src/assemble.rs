@@ -10,11 +10,12 @@ use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Governed, KeyDesk, Ledger, Memory, Panel, People,
-    Policies, Records, Settings, Staff, StewardState, Subjects, Verifier, Workshop,
+    Archive, BuiltIn, Clock, Engine, Entropy, Governed, KeyDesk, Ledger, Memory, Panel, Policies,
+    Records, Settings, Steward, StewardState, Subjects, Verifier, Workshop,
 };
-use conclave_gateway::{GatewayLimits, Manners};
+use conclave_gateway::{GatewayLimits, Manners, Services};
 use conclave_instinct::{Instinct, PinnedKey};
+use conclave_people::{GuardedHandOut, People, Staff};
 use conclave_store::{RetentionRules, RootKey, Stamp, Store, TenantRetention};
 use conclave_voice::Resources;
 use sha2::{Digest, Sha256};
@@ -81,28 +82,57 @@ pub fn ground(
     }
 }
 
-/// Builds the engine a configuration describes.
+/// Wires what a configuration describes.
 ///
-/// It is built in a thread of its own: compiling the data files leaves tens of megabytes of scraps in
+/// The engine is built in a thread of its own: compiling the data files leaves tens of megabytes of scraps in
 /// the thread's heap, which the allocator can only hand on once that thread has ended.
 ///
 /// # Errors
 /// When a secret cannot be had, a provider's address is refused, or data files are broken.
-pub fn engine(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
+pub fn services(config: &Config, ground: &Ground) -> anyhow::Result<Services> {
     std::thread::scope(|scope| {
         let built = scope.spawn(|| build(config, ground)).join();
         built.unwrap_or_else(|_| Err(anyhow!("building the engine panicked")))
     })
 }
 
-fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
+fn build(config: &Config, ground: &Ground) -> anyhow::Result<Services> {
+    let settings = Settings {
+        directives: instinct(config)?.digest(),
+        ..settings(config, ground.pseudonym_key)
+    };
+    let now_ms = ground.clock.now_ms();
+    let steward =
+        Arc::new(steward(config, ground.steward.clone(), now_ms, settings.turn_deadline)?);
+    let hand_out = GuardedHandOut {
+        people: ground.people.clone(),
+        governance: ground.people.clone(),
+        archive: ground.archive.clone(),
+        ledger: ground.ledger.clone(),
+        policies: steward.clone(),
+        clock: ground.clock.clone(),
+        stamp: settings.stamp(),
+        pseudonym_key: ground.pseudonym_key,
+    };
+    Ok(Services {
+        engine: Arc::new(engine(config, ground, settings, steward)?),
+        people: ground.people.clone(),
+        hand_out: Arc::new(hand_out),
+        post: Arc::new(GuardedPost { allow_private: config.webhooks.allow_private }),
+        key_desk: ground.keys.clone(),
+        manners: manners(config),
+    })
+}
+
+fn engine(
+    config: &Config,
+    ground: &Ground,
+    settings: Settings,
+    steward: Arc<Steward>,
+) -> anyhow::Result<Engine> {
     let instinct = instinct(config)?;
     let now_ms = ground.clock.now_ms();
     let upstream = Upstream::connect(config, &Prices::of(config, now_ms)?)?;
-    let settings =
-        Settings { directives: instinct.digest(), ..settings(config, ground.pseudonym_key) };
-    let steward =
-        Arc::new(steward(config, ground.steward.clone(), now_ms, settings.turn_deadline)?);
     Ok(Engine {
         instinct: Arc::new(instinct),
         detector: Arc::new(crate::commands::checker::detector(config.detection.second_tier)?),
@@ -120,15 +150,13 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Engine> {
         entropy: ground.entropy.clone(),
         steward: Some(steward.clone()),
         settings: Arc::new(settings),
-        governed: Governed { purse: Some(steward), ..governed(config, ground) },
+        governed: Governed {
+            governance: Some(ground.people.clone()),
+            purse: Some(steward),
+            records: Some(ground.records.clone()),
+        },
         workshop: Arc::new(workshop(config)?),
     })
-}
-
-fn governed(config: &Config, ground: &Ground) -> Governed {
-    let post = Arc::new(GuardedPost { allow_private: config.webhooks.allow_private });
-    let keys = Some(ground.keys.clone());
-    Governed { keys, ..Governed::by(ground.people.clone(), ground.records.clone(), post) }
 }
 
 /// So many recipe files of one's own are read.

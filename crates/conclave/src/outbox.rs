@@ -3,8 +3,9 @@
 //! **Invariant:** nobody waits for this task: trouble with a webhook or the records delays no reply.
 
 use conclave_core::TenantId;
-use conclave_engine::{Announcement, EventKind, Governance, Ledger, People, Post};
+use conclave_engine::{Announcement, EventKind, Governance, Ledger, Post};
 use conclave_models::{AddressPolicy, BaseUrl, WebClient};
+use conclave_people::People;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;

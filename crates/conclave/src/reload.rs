@@ -53,13 +53,12 @@ impl Reloading {
     fn reload(&self) {
         let rebuilt = config::load(self.file.as_deref())
             .map_err(anyhow::Error::from)
-            .and_then(|config| Ok((assemble::engine(&config, &self.ground)?, config)));
+            .and_then(|config| Ok((assemble::services(&config, &self.ground)?, config)));
         match rebuilt {
-            Ok((engine, config)) => {
-                let manners = assemble::manners(&config);
+            Ok((services, config)) => {
                 let policies = self.ground.steward.policies();
                 self.store.set_retention(assemble::retention_under(&config, policies));
-                self.gateway.reload(Arc::new(engine), manners);
+                self.gateway.reload(services);
                 self.enter(Kind::PolicySet, "loaded");
                 tracing::info!("the configuration was reloaded");
                 self.say_what_waits(&config);

@@ -5,7 +5,8 @@
 
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook};
-use conclave_engine::{Clock, GovernError, KeyRole, Staff};
+use conclave_engine::{Clock, GovernError, KeyRole};
+use conclave_people::Staff;
 use conclave_store::{PersonRecord, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -4,7 +4,7 @@ use crate::chart::Gauge;
 use crate::figure::{score, title};
 use crate::label::Tone;
 use crate::text::{Ink, Text};
-use conclave_engine::{Contribution, Part};
+use conclave_people::{Contribution, Part};
 use serde_json::Value as Json;
 
 use super::seen::{Scores, strings};

@@ -7,8 +7,9 @@ use super::talk::{Speech, Talk};
 use crate::figure::{Moment, bytes, count, dollars, duration, score};
 use crate::label::{Badge, Shape, Tone, outcome_meaning, outcome_word};
 use crate::text::{Ink, Text};
-use conclave_engine::{StoredDecision, explain, replay, view};
+use conclave_engine::{StoredDecision, replay};
 use conclave_ledger::Value;
+use conclave_people::{explain, view};
 use serde_json::Value as Json;
 
 /// How much of a decision is shown.

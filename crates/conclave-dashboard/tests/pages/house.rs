@@ -83,7 +83,7 @@ pub struct House {
     pub people: Arc<People>,
     pub reads: Arc<Mutex<Vec<(String, AuditId)>>>,
     /// What waits for people.
-    pub office: Arc<conclave_engine::People>,
+    pub office: Arc<conclave_people::People>,
 }
 
 impl House {
@@ -97,7 +97,7 @@ impl House {
         let people = Arc::new(People::default());
         let reads = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&reads);
-        let office = Arc::new(conclave_engine::People::new(
+        let office = Arc::new(conclave_people::People::new(
             Arc::new(RecordsInMemory::default()),
             Arc::new(KeyedSubjects([9; 32])),
             clock.clone(),

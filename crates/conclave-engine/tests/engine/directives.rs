@@ -3,11 +3,12 @@
 use crate::fakes::{Juror, Scripted};
 use crate::holding::{TOLD, governed, keyed};
 use crate::money::kept;
-use crate::people::office;
+use crate::office::office;
 use crate::turns::{House, KIND, house, jury, turn};
 use conclave_core::{Category, DirectiveId, GenerationFailure, Outcome, Reason};
-use conclave_engine::{Governed, StoredDecision, Turn, view};
+use conclave_engine::{Governed, StoredDecision, Turn};
 use conclave_instinct::{Duty, Instinct};
+use conclave_people::view;
 use serde_json::json;
 use std::time::Duration;
 

@@ -3,9 +3,8 @@
 use crate::fakes::{Juror, Scripted, opinion};
 use crate::turns::{KIND, house, jury, turn};
 use conclave_core::{Opinion, Outcome, Priority, Reason, Seat, Vote};
-use conclave_engine::{
-    Engine, Explanation, StoredDecision, Verifier, VerifierError, corrections, explain,
-};
+use conclave_engine::{Engine, StoredDecision, Verifier, VerifierError};
+use conclave_people::{Explanation, corrections, explain};
 use conclave_verifiers::Case;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

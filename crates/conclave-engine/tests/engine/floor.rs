@@ -7,8 +7,9 @@ use conclave_core::{
     Sensitivity, Shortfall, ToolCall, TurnContext, Vote,
 };
 use conclave_engine::{
-    BuiltIn, Panel, Settings, StoredDecision, Turn, Verifier, VerifierError, replay, view,
+    BuiltIn, Panel, Settings, StoredDecision, Turn, Verifier, VerifierError, replay,
 };
+use conclave_people::view;
 use conclave_verifiers::Case;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

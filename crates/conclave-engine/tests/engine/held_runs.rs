@@ -3,18 +3,20 @@
 use crate::fakes::{Juror, Scripted, opinion};
 use crate::holding::governed;
 use crate::keepers::Keeper;
-use crate::people::caller;
+use crate::office::{Office, caller, hand_out, office};
 use crate::recipes::{
     CITED, Two, app, asking, example, guards, kitchen, offline, own, run, title_house, titles,
     transcripts, with_recipe,
 };
 use crate::turns::{House, jury};
-use conclave_core::{KeyId, Opinion, Seat, Sensitivity, TenantId, Vote};
+use conclave_core::{AuditId, KeyId, Opinion, Seat, Sensitivity, TenantId, Vote};
 use conclave_engine::{
-    Caller, Case, Elsewhere, Ending, Executed, FetchedRun, GovernError, KeyRole, ModelDirectory,
-    OfferedModel, Panel, RecipeSettings, Refusal, Released, Run, Verifier, VerifierError, Workshop,
+    Caller, Case, Elsewhere, Ending, ExecuteError, Executed, FetchedRun, GovernError, KeyRole,
+    ModelDirectory, OfferedModel, Panel, RecipeSettings, Refusal, Run, Verifier, VerifierError,
+    Workshop,
 };
 use conclave_govern::{ConsentState, CulturalFinding, Issue, ReviewKind, Ruling, Said};
+use conclave_people::{ReviewResult, held_words};
 use conclave_recipes::RunRequest;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -25,6 +27,16 @@ fn sacred() -> RunRequest {
     let mut request = example();
     request.context.sensitivity_level = Sensitivity::Sacred;
     request
+}
+
+/// Fetches a run whose governance is a fake.
+pub async fn fetch(
+    house: &House,
+    caller: &Caller,
+    id: AuditId,
+) -> Result<FetchedRun, ExecuteError> {
+    let desk = hand_out(&house.engine, &office().people);
+    house.engine.fetch_run(&desk, caller, id).await
 }
 
 fn again(request: &RunRequest, held: &Executed) -> Run {
@@ -45,7 +57,7 @@ async fn a_run_that_was_held_before_any_work_goes_on_once_approved() {
     let held = house.engine.execute(run(request.clone())).await.unwrap();
     assert!(house.engine.execute(again(&request, &held)).await.is_err(), "not approved yet");
     keeper.decide("r-1", "approved", None).await;
-    let state = house.engine.fetch_run(&app("key"), held.id).await.unwrap();
+    let state = fetch(&house, &app("key"), held.id).await.unwrap();
     assert_eq!(state, FetchedRun::MayGoOn { review: "r-1".into() });
     let mut other = request.clone();
     other.input["focus_areas"] = json!(["something else"]);
@@ -56,7 +68,7 @@ async fn a_run_that_was_held_before_any_work_goes_on_once_approved() {
     assert_eq!(made.response["data"], Value::Null);
     assert_eq!(keeper.reviews.lock().unwrap()[1].kind, ReviewKind::ElderReview);
     keeper.rule("r-2", "approved", json!({"conditions": ["Name the people."]})).await;
-    let fetched = house.engine.fetch_run(&app("key"), made.id).await.unwrap();
+    let fetched = fetch(&house, &app("key"), made.id).await.unwrap();
     let FetchedRun::Ended(response) = fetched else { panic!("{fetched:?}") };
     assert_eq!(response["data"]["themes"][0]["theme"], "housing");
     assert_eq!(response["metadata"]["conditions"], json!(["Name the people."]));
@@ -92,7 +104,7 @@ async fn a_yes_to_one_reason_is_no_yes_to_another() {
     assert_eq!(house.model.asked.lock().unwrap().len(), 1);
     keeper.decide("r-1", "approved", Some(json!("Do this instead."))).await;
     assert!(house.engine.execute(go_on()).await.is_err(), "answered in other words");
-    let fetched = house.engine.fetch_run(&app("key"), held.id).await.unwrap();
+    let fetched = fetch(&house, &app("key"), held.id).await.unwrap();
     let FetchedRun::Ended(response) = fetched else { panic!("{fetched:?}") };
     assert_eq!(response["edited_text"], "Do this instead.");
 }
@@ -211,23 +223,23 @@ async fn a_result_is_for_who_asked_and_only_while_the_person_agrees() {
     let held = house.engine.execute(asked).await.unwrap();
     keeper.decide("r-1", "approved", None).await;
     keeper.asked.lock().unwrap().clear();
-    let fetch = async |caller: Caller| house.engine.fetch_run(&caller, held.id).await.unwrap();
-    assert_eq!(fetch(app("another")).await, FetchedRun::Missing);
-    assert!(matches!(fetch(app("mine")).await, FetchedRun::Ended(_)));
+    let fetched = async |caller: Caller| fetch(&house, &caller, held.id).await.unwrap();
+    assert_eq!(fetched(app("another")).await, FetchedRun::Missing);
+    assert!(matches!(fetched(app("mine")).await, FetchedRun::Ended(_)));
     let again = keeper.asked.lock().unwrap().last().unwrap().party.clone();
     assert_eq!(again.as_deref(), Some("the university"), "who is given it counts then as well");
     let owner = Caller { role: KeyRole::Owner, ..app("another") };
-    assert!(matches!(fetch(owner).await, FetchedRun::Ended(_)));
+    assert!(matches!(fetched(owner).await, FetchedRun::Ended(_)));
     let before = house.ledger.leaves().len();
     *keeper.consent.lock().unwrap() = Ok(ConsentState::Withdrawn { record: "c".into(), at_ms: 1 });
-    assert_eq!(fetch(app("mine")).await, FetchedRun::Refused(Refusal::ConsentWithdrawn));
+    assert_eq!(fetched(app("mine")).await, FetchedRun::Refused(Refusal::ConsentWithdrawn));
     assert_eq!(house.ledger.leaves().len(), before, "nothing was handed out");
     *keeper.consent.lock().unwrap() = Err(GovernError("away".into()));
-    assert!(house.engine.fetch_run(&app("mine"), held.id).await.is_err(), "nobody can say");
+    assert!(fetch(&house, &app("mine"), held.id).await.is_err(), "nobody can say");
 }
 
 /// A house with real reviews, in which titles wait for a person.
-async fn draft_house(line: &'static str) -> (House, crate::people::Office) {
+async fn draft_house(line: &'static str) -> (House, Office) {
     let (mut house, office) = governed(Scripted::saying(&[Ok(line)])).await;
     let own = own("redact", "block").replace("human_in_loop = false", "human_in_loop = true");
     let settings = RecipeSettings {
@@ -250,7 +262,7 @@ async fn people_see_and_release_the_result_as_its_guards_left_it() {
     let held = house.engine.execute(asked).await.unwrap();
     let Ending::Held { review } = &held.ending else { panic!("{}", held.response) };
     let tenant = TenantId::new("default").unwrap();
-    let words = house.engine.held_words(&tenant, held.id).await.unwrap().unwrap();
+    let words = held_words(&*house.engine.archive, &tenant, held.id).await.unwrap().unwrap();
     let reply = words.reply.unwrap();
     assert!(reply.contains("[EMAIL_1]") && !reply.contains("mara@example.org"), "{reply}");
     let reviewer = Caller { tenant: tenant.clone(), ..caller("r", KeyRole::Reviewer) };
@@ -259,8 +271,9 @@ async fn people_see_and_release_the_result_as_its_guards_left_it() {
         Said { ruling: Ruling::Approve, notes: "n".into(), conditions: vec![], pii_missed: None };
     office.people.decide_review(&reviewer, review, token, &said).await.unwrap();
     let before = house.ledger.leaves().len();
-    let released = house.engine.released(&tenant, held.id, "app").await.unwrap();
-    let Released::Approved { text, .. } = released else { panic!("{released:?}") };
+    let desk = hand_out(&house.engine, &office.people);
+    let released = desk.fetch_reply(&tenant, held.id, "app").await.unwrap();
+    let ReviewResult::Approved { text, .. } = released else { panic!("{released:?}") };
     assert_eq!(text.as_deref(), Some(reply.as_str()), "what was approved is what leaves");
     assert_eq!(house.ledger.leaves().len(), before + 1, "handing it out is recorded first");
 }
@@ -272,7 +285,7 @@ async fn extracts_are_shown_to_who_decides_about_them() {
     let thread = json!({"ticket_thread": [{"author": "ana", "text": "Nobody calls!"}]});
     let held = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
     let tenant = TenantId::new("default").unwrap();
-    let words = house.engine.held_words(&tenant, held.id).await.unwrap().unwrap();
+    let words = held_words(&*house.engine.archive, &tenant, held.id).await.unwrap().unwrap();
     assert!(words.reply.unwrap().contains("draft_response"), "nobody approves blindly");
 }
 

@@ -1,19 +1,19 @@
 //! Turns and replies that wait for a person.
 
 use crate::fakes::Scripted;
-use crate::people::{Office, caller, office};
+use crate::office::{Office, caller, hand_out, office};
 use crate::turns::{House, KIND, house, jury, turn};
 use conclave_core::{
     Candidate, FinishReason, KeyId, Message, Outcome, Role, Sensitivity, ToolCall,
 };
 use conclave_engine::{
-    Caller, Engine, GovernError, Governance, Governed, KeyRole, Released, Settings, StoredDecision,
-    Turn,
+    Caller, Engine, GovernError, Governance, Governed, KeyRole, Settings, StoredDecision, Turn,
 };
 use conclave_govern::{
     ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Ruling, Said,
 };
 use conclave_ledger::Kind;
+use conclave_people::{ReviewResult, held_words};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -35,11 +35,7 @@ pub async fn governed(model: Arc<Scripted>) -> (House, Office) {
     let protocol = serde_json::from_value(protocol).unwrap();
     people.lay_down(&elder, protocol, None).await.unwrap();
     let mut house = house(model, jury());
-    house.engine.governed = Governed {
-        governance: Some(people.clone()),
-        people: Some(people.clone()),
-        ..Governed::default()
-    };
+    house.engine.governed = Governed { governance: Some(people.clone()), ..Governed::default() };
     (house, office)
 }
 
@@ -73,14 +69,16 @@ async fn what_the_input_holds_never_reaches_a_model() {
     assert!(house.model.asked.lock().unwrap().is_empty());
     let id = reply.review_id.unwrap();
     let tenant = turn("").tenant;
-    let released = || house.engine.released(&tenant, reply.decision.id, "app");
-    assert!(matches!(released().await.unwrap(), Released::Waiting { .. }));
+    let desk = hand_out(&house.engine, &office.people);
+    let released = || desk.fetch_reply(&tenant, reply.decision.id, "app");
+    assert!(matches!(released().await.unwrap(), ReviewResult::Waiting { .. }));
     decide(&office, &id, &[Ruling::Approve, Ruling::EditAndApprove { text: "x".into() }]).await;
     assert!(
-        matches!(released().await.unwrap(), Released::Waiting { .. }),
+        matches!(released().await.unwrap(), ReviewResult::Waiting { .. }),
         "other words, other yes"
     );
-    let sealed = house.engine.held_words(&tenant, reply.decision.id).await.unwrap().unwrap();
+    let sealed =
+        held_words(&*house.engine.archive, &tenant, reply.decision.id).await.unwrap().unwrap();
     assert!(sealed.request.to_string().contains("churinga"));
 }
 
@@ -92,8 +90,9 @@ async fn a_reply_that_tells_is_held_and_released_by_two_elders_alone() {
     assert!(!reply.decision.choices[0].delivered.text.contains("churinga"));
     let tenant = turn("").tenant;
     decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Approve, Ruling::Approve]).await;
-    let released = house.engine.released(&tenant, reply.decision.id, "app").await.unwrap();
-    let Released::Approved { text, edited, .. } = released else { panic!("{released:?}") };
+    let desk = hand_out(&house.engine, &office.people);
+    let released = desk.fetch_reply(&tenant, reply.decision.id, "app").await.unwrap();
+    let ReviewResult::Approved { text, edited, .. } = released else { panic!("{released:?}") };
     assert_eq!((text.as_deref(), edited), (Some(TOLD), false));
     let told = office.records.entries();
     let reviews = told.iter().filter(|(kind, _)| *kind == Kind::ReviewChange).count();
@@ -106,8 +105,9 @@ async fn what_was_rejected_is_never_released() {
     let (house, office) = governed(Scripted::saying(&[Ok(TOLD)])).await;
     let reply = house.engine.deliver(keyed("Tell me of the river.")).await.unwrap();
     decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Reject]).await;
-    let released = house.engine.released(&turn("").tenant, reply.decision.id, "app").await.unwrap();
-    assert!(matches!(released, Released::Rejected { .. }), "{released:?}");
+    let desk = hand_out(&house.engine, &office.people);
+    let released = desk.fetch_reply(&turn("").tenant, reply.decision.id, "app").await.unwrap();
+    assert!(matches!(released, ReviewResult::Rejected { .. }), "{released:?}");
 }
 
 #[tokio::test]
@@ -222,18 +222,20 @@ async fn every_held_choice_is_shown_and_released_with_the_others() {
     let reply = house.engine.deliver(asked).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::Held);
     let tenant = turn("").tenant;
-    let words = house.engine.held_words(&tenant, reply.decision.id).await.unwrap().unwrap();
+    let words =
+        held_words(&*house.engine.archive, &tenant, reply.decision.id).await.unwrap().unwrap();
     let shown = words.reply.unwrap();
     assert!(shown.contains(TOLD) && shown.contains(other), "{shown}");
     decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Approve, Ruling::Approve]).await;
-    let released = house.engine.released(&tenant, reply.decision.id, "app").await.unwrap();
-    let Released::Approved { text, .. } = released else { panic!("{released:?}") };
+    let desk = hand_out(&house.engine, &office.people);
+    let released = desk.fetch_reply(&tenant, reply.decision.id, "app").await.unwrap();
+    let ReviewResult::Approved { text, .. } = released else { panic!("{released:?}") };
     assert_eq!(text, Some(shown));
 }
 
 /// Protocols that can be asked once, and then again when they are back.
 struct Fading {
-    people: Arc<conclave_engine::People>,
+    people: Arc<conclave_people::People>,
     asked: AtomicUsize,
 }
 
@@ -283,8 +285,9 @@ async fn a_reply_nobody_could_look_at_is_looked_at_before_a_reviewers_yes_counts
             pii_missed: None,
         };
         office.people.decide_review(&reviewer, &id, token, &said).await.unwrap();
-        let got = house.engine.released(&tenant, reply.decision.id, "app").await.unwrap();
-        assert_eq!(matches!(got, Released::Approved { .. }), released, "{got:?}");
+        let desk = hand_out(&house.engine, &office.people);
+        let got = desk.fetch_reply(&tenant, reply.decision.id, "app").await.unwrap();
+        assert_eq!(matches!(got, ReviewResult::Approved { .. }), released, "{got:?}");
     }
 }
 
@@ -311,9 +314,9 @@ async fn what_a_guard_did_in_a_conversation_stands_in_the_decision() {
     for (reply, wanted) in [(&marked, "flagged"), (&held, "held")] {
         let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
         let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-        let seen = conclave_engine::view(&stored, false);
+        let seen = conclave_people::view(&stored, false);
         assert_eq!(seen["guards"][0]["outcome"], wanted, "{seen}");
-        let story = conclave_engine::explain(&stored).story.join(" ");
+        let story = conclave_people::explain(&stored).story.join(" ");
         assert_eq!(story.contains("was marked"), wanted == "flagged", "{story}");
     }
 }

@@ -390,11 +390,11 @@ async fn setting_a_policy_is_an_entry_with_before_and_after_and_holds_at_once() 
 #[tokio::test]
 async fn webhooks_are_told_when_a_limit_comes_near() {
     let mut kept = kept(kind(), json!({"daily_budget_usd": 0.05, "alert_at_percent": [1]}));
-    let office = crate::people::office();
+    let office = crate::office::office();
     kept.house.engine.governed.governance = Some(office.people.clone());
     let owner =
-        Caller { tenant: tenant(), ..crate::people::caller("o", conclave_engine::KeyRole::Owner) };
-    let place = crate::people::Place::answering(200);
+        Caller { tenant: tenant(), ..crate::office::caller("o", conclave_engine::KeyRole::Owner) };
+    let place = crate::office::Place;
     let hook = "https://example.com/hook";
     let (id, _) = office.people.add_webhook(&owner, &place, hook, vec![]).await.unwrap();
     for _ in 0..30 {

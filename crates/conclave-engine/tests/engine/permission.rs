@@ -2,7 +2,7 @@
 
 use crate::fakes::Scripted;
 use crate::money::{Kept, kept};
-use crate::people::{Office, office};
+use crate::office::{Office, office};
 use crate::turns::{KIND, turn};
 use conclave_core::{KeyId, Outcome, TenantId, UserId};
 use conclave_engine::{
@@ -22,11 +22,8 @@ fn tenant() -> TenantId {
 fn asking(policy: serde_json::Value) -> (Kept, Office) {
     let mut kept = kept(Scripted::saying(&[Ok(KIND)]), policy);
     let office = office();
-    kept.house.engine.governed = Governed {
-        governance: Some(office.people.clone()),
-        people: Some(office.people.clone()),
-        ..Governed::default()
-    };
+    kept.house.engine.governed =
+        Governed { governance: Some(office.people.clone()), ..Governed::default() };
     (kept, office)
 }
 
@@ -136,7 +133,7 @@ async fn regions_act_in_chat() {
     let staffed = Engine { settings: Arc::new(settings), ..kept.house.engine.clone() };
     let reply = staffed.deliver(from(None, "My day was long.")).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::Held);
-    let owner = crate::people::caller("o", conclave_engine::KeyRole::Owner);
+    let owner = crate::office::caller("o", conclave_engine::KeyRole::Owner);
     let owner = conclave_engine::Caller { tenant: tenant(), ..owner };
     let (held, _) = office.people.review(&owner, &reply.review_id.unwrap()).await.unwrap();
     assert_eq!(held.review.kind, ReviewKind::Escalation);

@@ -578,7 +578,7 @@ async fn drafts_with_a_person_in_the_loop_wait_and_are_fetched_once_approved() {
     assert_eq!(done.ending, Ending::Held { review: "r-1".into() }, "{}", done.response);
     assert_eq!(keeper.reviews.lock().unwrap()[0].kind, ReviewKind::Draft);
     let reader = app("key");
-    let fetch = || house.engine.fetch_run(&reader, done.id);
+    let fetch = || crate::held_runs::fetch(&house, &reader, done.id);
     let waiting = FetchedRun::Waiting { review: Some("r-1".into()), state: "pending".into() };
     assert_eq!(fetch().await.unwrap(), waiting);
     let before = house.ledger.leaves().len();
@@ -599,7 +599,7 @@ async fn drafts_with_a_person_in_the_loop_wait_and_are_fetched_once_approved() {
     keeper.decide("r-1", "rejected", None).await;
     assert_eq!(fetch().await.unwrap(), FetchedRun::Rejected { review: "r-1".into() });
     let other = Caller { tenant: TenantId::new("other").unwrap(), ..app("key") };
-    let nothing = house.engine.fetch_run(&other, AuditId::from_bytes([0; 16])).await;
+    let nothing = crate::held_runs::fetch(&house, &other, AuditId::from_bytes([0; 16])).await;
     assert_eq!(nothing.unwrap(), FetchedRun::Missing);
 }
 

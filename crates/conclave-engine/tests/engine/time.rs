@@ -8,8 +8,9 @@ use conclave_core::{
 };
 use conclave_detect::{AsReply, Detector, DriftState, Estimate, TextClassifier};
 use conclave_engine::{
-    Decision, Engine, Memory, Panel, StoredDecision, Turn, Verifier, VerifierError, explain, view,
+    Decision, Engine, Memory, Panel, StoredDecision, Turn, Verifier, VerifierError,
 };
+use conclave_people::{explain, view};
 use conclave_verifiers::Case;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -174,13 +175,13 @@ async fn a_mended_reply_leaves_a_correction() {
 #[tokio::test]
 async fn webhooks_are_told_when_somebody_begins_to_drift() {
     let mut house = listening();
-    let office = crate::people::office();
+    let office = crate::office::office();
     house.engine.governed.governance = Some(office.people.clone());
     let owner = conclave_engine::Caller {
         tenant: turn("").tenant,
-        ..crate::people::caller("o", conclave_engine::KeyRole::Owner)
+        ..crate::office::caller("o", conclave_engine::KeyRole::Owner)
     };
-    let place = crate::people::Place::answering(200);
+    let place = crate::office::Place;
     let hook = "https://example.com/hook";
     let (id, _) = office.people.add_webhook(&owner, &place, hook, vec![]).await.unwrap();
     for night in 0..6 {

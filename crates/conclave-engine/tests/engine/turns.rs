@@ -6,10 +6,11 @@ use conclave_core::{
     Sensitivity, SessionId, TenantId, TurnContext, UserId, Vote,
 };
 use conclave_engine::{
-    AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, Part, Settings,
-    StoredDecision, Turn, Verifier, explain, replay, view,
+    AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, Settings, StoredDecision,
+    Turn, Verifier, replay,
 };
 use conclave_ledger::{Kind, Value};
+use conclave_people::{Part, explain, view};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

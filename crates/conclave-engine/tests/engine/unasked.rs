@@ -2,13 +2,12 @@
 
 use crate::fakes::Scripted;
 use crate::holding::{TOLD, governed, keyed};
-use crate::people::caller;
+use crate::office::caller;
 use crate::turns::{KIND, turn};
 use conclave_core::{Outcome, TenantId};
-use conclave_engine::{
-    Caller, GovernError, Governance, KeyRole, People, ReviewFilter, Unasked, review_id_of,
-};
+use conclave_engine::{Caller, GovernError, Governance, KeyRole, review_id};
 use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview};
+use conclave_people::{People, ReviewFilter, Unasked};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -63,7 +62,7 @@ async fn what_nobody_was_asked_about_is_found_and_asked_about_once() {
     let filter = ReviewFilter { limit: 9, ..ReviewFilter::default() };
     let open = office.people.reviews(&elder, &filter).await.unwrap();
     assert_eq!(open.len(), 1);
-    assert_eq!(open[0].id, review_id_of(reply.decision.id));
+    assert_eq!(open[0].id, review_id(reply.decision.id));
     assert!(open[0].review.four_eyes && open[0].review.author.as_deref() == Some("app"));
     let again = Unasked::new(house.engine.archive, office.people.clone(), office.clock.clone());
     assert_eq!(again.ask_again().await, Ok(0), "another house finds it asked about");

@@ -2,7 +2,7 @@
 
 use crate::fakes::Scripted;
 use crate::money::{Kept, kept, settle_tasks};
-use crate::people::{caller, office};
+use crate::office::{caller, office};
 use crate::turns::{KIND, turn};
 use conclave_core::{Candidate, GenerationFailure, KeyId, MicroUsd, Outcome};
 use conclave_engine::{
@@ -128,11 +128,8 @@ async fn what_needs_consent_or_belongs_to_a_community_is_not_sent() {
     let (mut kept, model) = embedding(policy, None);
     let office = office();
     let people = &office.people;
-    kept.house.engine.governed = Governed {
-        governance: Some(people.clone()),
-        people: Some(people.clone()),
-        ..Governed::default()
-    };
+    kept.house.engine.governed =
+        Governed { governance: Some(people.clone()), ..Governed::default() };
     let vectors = kept.house.engine.embed(texts("The river in winter.")).await.unwrap();
     assert_eq!(vectors.reply.decision.refusal, Some(Refusal::ConsentRequired));
     let (mut kept, model_too) = embedding(json!({}), None);

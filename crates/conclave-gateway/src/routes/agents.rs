@@ -148,7 +148,8 @@ pub(super) async fn fetch(
         let missing = || ApiError::not_found("There is no run with this id.");
         let audit = AuditId::parse(&id).ok_or_else(missing)?;
         let caller = caller(&key);
-        let found = gateway.engine().fetch_run(&caller, audit).await;
+        let services = gateway.services();
+        let found = services.engine.fetch_run(&*services.hand_out, &caller, audit).await;
         match found.map_err(api_error)? {
             FetchedRun::Missing => Err(missing()),
             FetchedRun::Waiting { review, state } => {

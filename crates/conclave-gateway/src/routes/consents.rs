@@ -38,7 +38,7 @@ struct TakenBack {
 pub(super) async fn give(State(gateway): State<Gateway>, request: Request) -> Response {
     let kept = async {
         let (desk, given) = take::<Given>(&gateway, request, Need::Consents).await?;
-        let Desk { engine, people, caller } = desk;
+        let Desk { engine, people, caller, .. } = desk;
         let now_ms = engine.clock.now_ms();
         let consent = ConsentRecord {
             subject: given.subject,

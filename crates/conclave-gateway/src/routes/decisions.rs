@@ -8,10 +8,9 @@ use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::AuditId;
-use conclave_engine::{
-    Archive, DecisionFilter, Engine, KeyRecord, ReceiptState, StoredDecision, explain, view,
-};
+use conclave_engine::{Archive, DecisionFilter, Engine, KeyRecord, ReceiptState, StoredDecision};
 use conclave_ledger::tenant_number;
+use conclave_people::{explain, view};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 

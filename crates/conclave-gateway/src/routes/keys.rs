@@ -14,12 +14,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, post};
 use axum::{Json, Router};
 use conclave_core::{KeyId, SessionId, TenantId, UserId};
-use conclave_engine::{KeyDesk, KeyDeskError, KeyOrder, KeyRecord, KeyRole, ListedKey, MadeKey};
+use conclave_engine::{KeyDeskError, KeyOrder, KeyRecord, KeyRole, ListedKey, MadeKey};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 const DAY_S: u64 = 24 * 3600;
 /// The longest life of a key, in seconds.
@@ -85,7 +84,7 @@ async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
         let expires_ms = lasts_s.map(|seconds| now_ms.saturating_add(seconds * 1000));
         let Order { label, person, .. } = order;
         let order = KeyOrder { tenant, role, label, person, expires_ms };
-        Ok(shown_once(&desk(&gateway)?.issue(order).await.map_err(failed)?))
+        Ok(shown_once(&gateway.services().key_desk.issue(order).await.map_err(failed)?))
     };
     respond(made.await)
 }
@@ -99,7 +98,7 @@ async fn list(
     let listed = async {
         let key = admit(&gateway, &headers, Need::Keys)?;
         let tenant = asked_for(&key, query.as_deref().unwrap_or(""))?;
-        let keys = desk(&gateway)?.list(tenant).await.map_err(failed)?;
+        let keys = gateway.services().key_desk.list(tenant).await.map_err(failed)?;
         let data: Vec<_> = keys.iter().map(view).collect();
         Ok(Json(json!({"object": "list", "data": data})).into_response())
     };
@@ -116,7 +115,8 @@ async fn revoke(
     let revoked = async {
         let key = admit(&gateway, &headers, Need::Keys)?;
         let tenant = asked_for(&key, query.as_deref().unwrap_or(""))?;
-        let record = desk(&gateway)?.revoke(tenant, named(id)?).await.map_err(failed)?;
+        let record =
+            gateway.services().key_desk.revoke(tenant, named(id)?).await.map_err(failed)?;
         Ok(Json(view(&ListedKey { record, last_used_ms: None })).into_response())
     };
     respond(revoked.await)
@@ -134,7 +134,7 @@ async fn rotate(
         let tenant = asked_for(&key, query.as_deref().unwrap_or(""))?;
         let overlap_s = within("overlap_s", wish.overlap_s, 0, OVERLAP_S_MAX)?;
         let overlap_ms = overlap_s.unwrap_or(OVERLAP_S) * 1000;
-        let made = desk(&gateway)?.rotate(tenant, named(id)?, overlap_ms).await;
+        let made = gateway.services().key_desk.rotate(tenant, named(id)?, overlap_ms).await;
         Ok(shown_once(&made.map_err(failed)?))
     };
     respond(rotated.await)
@@ -200,11 +200,6 @@ fn asked_for(key: &KeyRecord, query: &str) -> Result<TenantId, ApiError> {
 
 fn named(id: String) -> Result<KeyId, ApiError> {
     KeyId::new(id).map_err(|_| failed(KeyDeskError::NotFound))
-}
-
-fn desk(gateway: &Gateway) -> Result<Arc<dyn KeyDesk>, ApiError> {
-    let desk = gateway.engine().governed.keys.clone();
-    desk.ok_or_else(|| ApiError::not_found("No keys are kept here."))
 }
 
 fn shown_once(made: &MadeKey) -> Response {

@@ -3,10 +3,11 @@
 use super::entrance::enter_or;
 use crate::auth::{Need, admit};
 use crate::error::ApiError;
-use crate::state::Gateway;
+use crate::state::{Gateway, Services};
 use axum::extract::Request;
-use conclave_engine::{Caller, Engine, KeyRecord, People, PeopleError};
+use conclave_engine::{Caller, Engine, KeyRecord, Post};
 use conclave_govern::ReviewRefusal;
+use conclave_people::{GuardedHandOut, People, PeopleError};
 use http::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -16,12 +17,14 @@ use std::sync::Arc;
 pub(super) struct Desk {
     pub engine: Arc<Engine>,
     pub people: Arc<People>,
+    pub hand_out: Arc<GuardedHandOut>,
+    pub post: Arc<dyn Post>,
     pub caller: Caller,
 }
 
 /// Lets a caller in.
 pub(super) fn enter(gateway: &Gateway, headers: &HeaderMap, need: Need) -> Result<Desk, ApiError> {
-    desk(gateway, &admit(gateway, headers, need)?)
+    Ok(desk(gateway, &admit(gateway, headers, need)?))
 }
 
 /// Who asks with a key.
@@ -34,12 +37,9 @@ pub(super) fn caller(key: &KeyRecord) -> Caller {
     }
 }
 
-fn desk(gateway: &Gateway, key: &KeyRecord) -> Result<Desk, ApiError> {
-    let engine = gateway.engine();
-    let people = engine.governed.people.clone();
-    let people = people.ok_or_else(|| ApiError::not_found("This is not set up here."))?;
-    let caller = caller(key);
-    Ok(Desk { engine, people, caller })
+fn desk(gateway: &Gateway, key: &KeyRecord) -> Desk {
+    let Services { engine, people, hand_out, post, .. } = gateway.services();
+    Desk { engine, people, hand_out, post, caller: caller(key) }
 }
 
 /// Lets a caller in and reads what they send.
@@ -49,7 +49,7 @@ pub(super) async fn take<T: DeserializeOwned>(
     need: Need,
 ) -> Result<(Desk, T), ApiError> {
     let entered = enter_or(gateway, request, need, json!({})).await?;
-    let desk = desk(gateway, &entered.key)?;
+    let desk = desk(gateway, &entered.key);
     let sent = serde_json::from_value(entered.document)
         .map_err(|error| ApiError::malformed(format!("The body cannot be used: {error}.")))?;
     Ok((desk, sent))

@@ -12,8 +12,9 @@ use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::AuditId;
-use conclave_engine::{Held, KeyRole, Released, ReviewFilter};
+use conclave_engine::KeyRole;
 use conclave_govern::{Decider, ReviewStatus, Ruling, Said};
+use conclave_people::{Held, ReviewFilter, ReviewResult, held_words};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -179,27 +180,28 @@ pub(super) async fn result(
         let nothing = || ApiError::not_found("This review holds no decision.");
         let audit = audit.ok_or_else(nothing)?;
         let (tenant, holder) = (&desk.caller.tenant, &desk.caller.holder);
-        let released = desk.engine.released(tenant, audit, holder).await.map_err(trouble)?;
-        if let Released::Refused { refusal, .. } = released {
-            return Err(ApiError::refused(refusal));
+        let fetched = desk.hand_out.fetch_reply(tenant, audit, holder).await;
+        let result = fetched.map_err(trouble)?;
+        if let ReviewResult::WithoutConsent { gap, .. } = result {
+            return Err(ApiError::refused(gap.into()));
         }
-        let (status, body) = released_view(&id, released);
+        let (status, body) = result_view(&id, result);
         Ok((status, Json(body)).into_response())
     };
     respond(found.await)
 }
 
-fn released_view(id: &str, released: Released) -> (StatusCode, Value) {
-    let (code, rest) = match released {
-        Released::NeverHeld | Released::Refused { .. } => {
+fn result_view(id: &str, result: ReviewResult) -> (StatusCode, Value) {
+    let (code, rest) = match result {
+        ReviewResult::NoReview | ReviewResult::WithoutConsent { .. } => {
             (StatusCode::NOT_FOUND, json!({"status": "unknown"}))
         }
-        Released::Waiting { status, .. } => (StatusCode::ACCEPTED, json!({"status": status})),
-        Released::Approved { text, edited, conditions, .. } => (
+        ReviewResult::Waiting { status, .. } => (StatusCode::ACCEPTED, json!({"status": status})),
+        ReviewResult::Approved { text, edited, conditions, .. } => (
             StatusCode::OK,
             json!({"status": "approved", "text": text, "edited": edited, "conditions": conditions}),
         ),
-        Released::Rejected { notes, .. } => {
+        ReviewResult::Rejected { notes, .. } => {
             (StatusCode::OK, json!({"status": "rejected", "text": null, "notes": notes}))
         }
     };
@@ -213,7 +215,8 @@ async fn with_words(desk: &Desk, held: &Held, decider: &Decider) -> Result<Value
     let mut shown = view(desk, held, decider);
     let audit = held.review.audit_id.as_deref().and_then(AuditId::parse);
     let (true, Some(audit)) = (is_claimant(desk, held, decider), audit) else { return Ok(shown) };
-    let words = desk.engine.held_words(&desk.caller.tenant, audit).await.map_err(trouble)?;
+    let archive = &*desk.engine.archive;
+    let words = held_words(archive, &desk.caller.tenant, audit).await.map_err(trouble)?;
     desk.engine.note_transcript_read(&desk.caller.tenant, &desk.caller.holder, audit);
     shown["words"] = words.map_or(Value::Null, |words| {
         json!({"request": words.request, "reply": words.reply, "edited": held.review.edited})

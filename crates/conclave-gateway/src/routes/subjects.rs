@@ -10,7 +10,8 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::{AuditId, TenantId, UserId};
-use conclave_engine::{ArchiveError, Engine, ExportPage, SubjectsError, export_page};
+use conclave_engine::{ArchiveError, Engine, SubjectsError};
+use conclave_people::{ExportPage, export_page, note_subject_export};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
 use std::collections::VecDeque;
@@ -31,8 +32,11 @@ pub(super) async fn export(
         // The first page is read before the answer begins, so that trouble still has a status.
         let page = export_page(&*engine.archive, &key.tenant, subject, None).await;
         let page = page.map_err(unavailable)?;
+        let (ledger, stamp) = (&*engine.ledger, engine.settings.stamp());
+        let pseudonym_key = &engine.settings.pseudonym_key;
+        let reader = key.id.as_str();
         for subject in &subjects {
-            engine.note_subject_export(&key.tenant, key.id.as_str(), *subject);
+            note_subject_export(ledger, &stamp, pseudonym_key, &key.tenant, reader, *subject);
         }
         if page.before.is_none() {
             subjects.pop_front();

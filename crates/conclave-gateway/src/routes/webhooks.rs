@@ -8,7 +8,8 @@ use crate::state::Gateway;
 use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
-use conclave_engine::{EventKind, Webhook};
+use conclave_engine::EventKind;
+use conclave_people::Webhook;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -29,9 +30,7 @@ struct Sent {
 pub(super) async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
     let made = async {
         let (desk, sent) = take::<Sent>(&gateway, request, Need::Webhooks).await?;
-        let Desk { engine, people, caller } = desk;
-        let post = engine.governed.post.clone();
-        let post = post.ok_or_else(|| ApiError::not_found("This is not set up here."))?;
+        let Desk { engine, people, post, caller, .. } = desk;
         let mut events = Vec::with_capacity(sent.events.len());
         for name in &sent.events {
             let unknown = || ApiError::invalid("events", format!("`{name}` is not known"));

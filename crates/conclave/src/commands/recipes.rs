@@ -55,7 +55,7 @@ fn show(name: &str, file: Option<&Path>) -> anyhow::Result<Answer> {
 
 /// An engine on a data directory that no gateway is using, and what must be closed afterwards.
 struct Bench {
-    engine: Engine,
+    engine: Arc<Engine>,
     store: Store,
 }
 
@@ -68,7 +68,7 @@ async fn bench(args: &OpenArgs) -> anyhow::Result<Bench> {
     let steward = governing::begin(&store, &config, clock.clone()).await;
     let ground = assemble::ground(&store, steward, None, clock, Arc::new(SystemEntropy));
     governing::know_protocols(&ground.people, &store, &config.server.data).await;
-    Ok(Bench { engine: assemble::engine(&config, &ground)?, store })
+    Ok(Bench { engine: assemble::services(&config, &ground)?.engine, store })
 }
 
 fn open(args: &OpenArgs, config: &Config) -> anyhow::Result<Store> {

@@ -17,9 +17,10 @@ use crate::telemetry;
 use anyhow::{Context, anyhow};
 use conclave_core::TenantId;
 use conclave_dashboard::{AccountBook, Dashboard, Ports, hash_password};
-use conclave_engine::{Clock, Entropy, KeyRole, Unasked};
+use conclave_engine::{Clock, Entropy, KeyRole};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
+use conclave_people::Unasked;
 use conclave_store::{
     Anchor, LedgerReader, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions,
 };
@@ -72,10 +73,9 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let staff = Arc::new(Employed::new(store.clone(), clock.clone()));
     let ground = assemble::ground(&store, steward.clone(), Some(staff), clock, entropy);
     governing::know_protocols(&ground.people, &store, &config.server.data).await;
-    let engine = Arc::new(assemble::engine(&config, &ground)?);
+    let services = assemble::services(&config, &ground)?;
     let limits = assemble::limits(&config);
-    let (manners, keys) = (assemble::manners(&config), store.keys());
-    let gateway = Gateway::new(engine, manners, keys, store.proofs(), limits.clone());
+    let gateway = Gateway::new(services, store.keys(), store.proofs(), limits.clone());
     let exporting = telemetry::begin(&config.telemetry, |name| std::env::var(name).ok())?;
     if let Some(exporting) = &exporting {
         gateway.collect_spans(exporting.exporter.clone());

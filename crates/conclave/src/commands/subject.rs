@@ -6,7 +6,7 @@ use crate::cli::{SubjectArgs, SubjectCommand, SubjectEraseArgs, SubjectExportArg
 use crate::output;
 use anyhow::{Context, bail};
 use conclave_core::{TenantId, UserId};
-use conclave_engine::export_page;
+use conclave_people::export_page;
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::Write;

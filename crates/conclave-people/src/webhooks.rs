@@ -7,15 +7,14 @@
 //! **Invariant:** no secret is stored; it follows from the key of the house and the webhook's id.
 
 use crate::people::{People, PeopleError, all_of, place, read, told, written};
-use crate::protocols::Caller;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use conclave_core::TenantId;
 use conclave_govern::Unfit;
 use conclave_ledger::{Kind, Value as Public};
-use conclave_ports::Post;
-use conclave_ports::{Announcement, EventKind};
-use conclave_ports::{Record, RecordChange, RecordKind, RecordQuery};
+use conclave_ports::{
+    Announcement, Caller, EventKind, Post, Record, RecordChange, RecordKind, RecordQuery,
+};
 use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};

@@ -7,8 +7,7 @@ use crate::people::{People, PeopleError, all_of, place, read, told, written};
 use conclave_core::TenantId;
 use conclave_govern::{Decider, Protocol, Unfit, community_id};
 use conclave_ledger::{Kind, Value as Public};
-use conclave_ports::KeyRole;
-use conclave_ports::{Record, RecordChange, RecordKind};
+use conclave_ports::{Caller, KeyRole, Record, RecordChange, RecordKind};
 use serde::{Deserialize, Serialize};
 
 /// So many communities of one tenant.
@@ -36,19 +35,6 @@ pub struct Elder {
 struct Standing {
     community: String,
     elders: Vec<Elder>,
-}
-
-/// Who asks: a key or an account, with its role.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The id of the key, or `person:` and the name of the account.
-    pub holder: String,
-    /// Whose.
-    pub tenant: TenantId,
-    /// What it may do.
-    pub role: KeyRole,
-    /// Whose hands the key is in, or whose account it is; absent where nobody said.
-    pub person: Option<String>,
 }
 
 impl People {

@@ -10,11 +10,9 @@ use conclave_govern::{
     ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, ReviewRefusal, Unfit,
 };
 use conclave_ledger::{Kind, Value as Public};
-use conclave_ports::pseudonym;
-use conclave_ports::{Announcement, GovernError, Governance};
-use conclave_ports::{Clock, Entropy, Subjects};
 use conclave_ports::{
-    Record, RecordChange, RecordKey, RecordKind, RecordQuery, Records, RecordsError,
+    Announcement, Clock, Entropy, GovernError, Governance, Record, RecordChange, RecordKey,
+    RecordKind, RecordQuery, Records, RecordsError, Subjects, pseudonym,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use serde::Serialize;
@@ -81,15 +79,12 @@ pub struct People {
 
 /// Knows who decides reviews that belong to no community.
 pub trait Staff: Send + Sync {
-    /// The keys and accounts of reviewers of a tenant, as a [`Caller`](crate::Caller) holds them.
+    /// The keys and accounts of reviewers of a tenant, as a [`Caller`](conclave_ports::Caller) holds them.
     fn reviewers<'a>(
         &'a self,
         tenant: &'a TenantId,
     ) -> BoxFuture<'a, Result<Vec<String>, GovernError>>;
 }
-
-/// The same under the name of the port it serves.
-pub type RecordedGovernance = People;
 
 impl People {
     /// Keeps them in these records; the key makes pseudonyms and the secrets of webhooks.

@@ -1,7 +1,6 @@
 //! A stored decision as JSON, for people and programs.
 
 use crate::correction::corrections;
-use crate::memory::{Remembered, WORDS};
 use conclave_core::{Ballot, Cast, DirectiveId, decide};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, ballot_of};
@@ -55,10 +54,9 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         view["who"] = stored.words("who").unwrap_or_default();
         view["reading"] = stored.words("reading").unwrap_or_default();
         view["field_state"] = stored.words("field").unwrap_or_default();
-        let remembered = stored.words(WORDS).unwrap_or_default();
-        let remembered: Remembered = serde_json::from_value(remembered).unwrap_or_default();
-        view["trend"] = json!(remembered.trend);
-        view["drift_alerts"] = json!(remembered.course.map(|course| course.alerts()));
+        let standing = stored.over_time();
+        view["trend"] = json!(standing.trend);
+        view["drift_alerts"] = json!(standing.drift_alerts);
         view["corrections"] = json!(corrections(stored));
     }
     view

@@ -5,15 +5,15 @@
 //! **Invariant:** of two who claim at the same moment, one has it: records change by their version.
 
 use crate::people::{People, PeopleError, place, read, told, written};
-use crate::protocols::Caller;
 use conclave_core::{AuditId, TenantId};
 use conclave_govern::{
     Decider, NewReview, Notice, Review, ReviewKind, ReviewStatus, Said, community_id,
 };
 use conclave_ledger::{Kind, Value as Public};
-use conclave_ports::KeyRole;
-use conclave_ports::{Announcement, EventKind};
-use conclave_ports::{Record, RecordChange, RecordKind, RecordQuery};
+use conclave_ports::{
+    Announcement, Caller, EventKind, KeyRole, Record, RecordChange, RecordKind, RecordQuery,
+    review_id,
+};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -55,19 +55,13 @@ pub struct ReviewFilter {
     pub limit: u32,
 }
 
-/// The id of the review that holds what a decision would have said.
-#[must_use]
-pub fn review_id_of(audit: AuditId) -> String {
-    format!("rev_{}", audit.0.simple())
-}
-
 impl People {
     /// Has something wait; the same decision waits once, however often this is asked.
     pub(crate) async fn open_review(&self, mut new: NewReview) -> Result<String, PeopleError> {
         new.issues.truncate(ISSUES_MAX);
         let id = match (new.kind, new.audit_id) {
             (ReviewKind::Escalation | ReviewKind::ElderReview | ReviewKind::Draft, Some(audit)) => {
-                review_id_of(audit)
+                review_id(audit)
             }
             _ => self.new_id("rev"),
         };
@@ -268,7 +262,7 @@ impl People {
         tenant: &TenantId,
         audit: AuditId,
     ) -> Result<Option<Held>, PeopleError> {
-        let id = review_id_of(audit);
+        let id = review_id(audit);
         let found = self.get(place(RecordKind::Review, tenant, &id)).await?;
         let Some(record) = found else { return Ok(None) };
         let unreadable = PeopleError::Unavailable("the review cannot be read".to_owned());

@@ -2,13 +2,12 @@
 //!
 //! **Invariant:** memory does not grow with what is exported: it comes page by page.
 
-use crate::engine::Engine;
 use crate::view::view;
 use conclave_core::{AuditId, TenantId};
 use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
-use conclave_ports::StoredDecision;
-use conclave_ports::pseudonym;
-use conclave_ports::{Archive, ArchiveError, DecisionFilter};
+use conclave_ports::{
+    Archive, ArchiveError, DecisionFilter, Ledger, Stamp, StoredDecision, pseudonym,
+};
 use serde_json::Value as Json;
 
 /// How many decisions are read together.
@@ -55,22 +54,23 @@ pub async fn export_page(
     Ok(page)
 }
 
-impl Engine {
-    /// Notes that somebody was given everything that is kept of a person.
-    pub fn note_subject_export(&self, tenant: &TenantId, reader: &str, subject: [u8; 16]) {
-        let key = &self.settings.pseudonym_key;
-        let reader = pseudonym(key, b"reader", tenant.as_str(), reader);
-        let draft = Draft {
-            policy: self.settings.policy,
-            directives: self.settings.directives,
-            build: self.settings.build.clone(),
-            subject: Some(subject),
-            public: Value::map([
-                ("what", Value::from("subject.export")),
-                ("reader", Value::Bytes(reader.to_vec())),
-            ]),
-            ..Draft::new(Kind::AdminAction, tenant_number(tenant.as_str()))
-        };
-        self.ledger.append_soon(draft, Body::empty());
-    }
+/// Notes that somebody was given everything that is kept of a person.
+pub fn note_subject_export(
+    ledger: &dyn Ledger,
+    stamp: &Stamp,
+    pseudonym_key: &[u8; 32],
+    tenant: &TenantId,
+    reader: &str,
+    subject: [u8; 16],
+) {
+    let reader = pseudonym(pseudonym_key, b"reader", tenant.as_str(), reader);
+    let draft = Draft {
+        subject: Some(subject),
+        public: Value::map([
+            ("what", Value::from("subject.export")),
+            ("reader", Value::Bytes(reader.to_vec())),
+        ]),
+        ..stamp.draft(Kind::AdminAction, tenant)
+    };
+    ledger.append_soon(draft, Body::empty());
 }

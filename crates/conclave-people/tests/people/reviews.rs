@@ -1,74 +1,21 @@
 //! Consents, protocols, reviews and webhooks over records in memory.
 
-use crate::fakes::Counting;
+use crate::house::{Counting, caller, office, tenant};
 use conclave_core::{AuditId, TenantId};
-use conclave_engine::{
-    Announcement, Caller, EventKind, GovernError, Governance, KeyRole, KeyedSubjects, People,
-    PeopleError, Post, RecordsInMemory, ReviewFilter, Staff, webhook_signature,
-};
 use conclave_govern::{
     ConsentAsk, ConsentRecord, ConsentState, CulturalAsk, CulturalFinding, Evidence, EvidenceKind,
     LEASE_MS, NewReview, Priority, Protocol, ReviewKind, ReviewRefusal, ReviewStatus, Ruling, Said,
 };
 use conclave_ledger::Kind;
+use conclave_people::{People, PeopleError, ReviewFilter, Staff, webhook_signature};
+use conclave_ports::{
+    Announcement, Caller, EventKind, GovernError, Governance, KeyRole, KeyedSubjects, Post,
+};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
-use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-
-pub struct SetClock(pub AtomicU64);
-
-impl conclave_engine::Clock for SetClock {
-    fn now_ms(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-pub struct Office {
-    pub people: Arc<People>,
-    pub records: Arc<RecordsInMemory>,
-    pub clock: Arc<SetClock>,
-}
-
-pub fn office() -> Office {
-    let records = Arc::new(RecordsInMemory::default());
-    let clock = Arc::new(SetClock(AtomicU64::new(1_800_000_000_000)));
-    let people = People::new(
-        records.clone(),
-        Arc::new(KeyedSubjects([9; 32])),
-        clock.clone(),
-        Arc::new(Counting::default()),
-        [9; 32],
-    );
-    Office { people: Arc::new(people), records, clock }
-}
-
-pub fn tenant(name: &str) -> TenantId {
-    TenantId::new(name).unwrap()
-}
-
-pub fn caller(holder: &str, role: KeyRole) -> Caller {
-    Caller { holder: holder.into(), tenant: tenant("t"), role, person: None }
-}
-
-impl Office {
-    pub fn pass(&self, ms: u64) {
-        self.clock.0.fetch_add(ms, Ordering::Relaxed);
-    }
-
-    fn entries(&self, kind: &Kind) -> usize {
-        self.records.entries().iter().filter(|(known, _)| known == kind).count()
-    }
-
-    pub async fn with_elders(self) -> Self {
-        let owner = caller("o", KeyRole::Owner);
-        self.people.name_elder(&owner, "River People", "e1", "Ana").await.unwrap();
-        let first = caller("e1", KeyRole::Elder);
-        self.people.name_elder(&first, "River People", "e2", "Ben").await.unwrap();
-        self
-    }
-}
 
 fn review(kind: ReviewKind, community: Option<&str>, audit: u64) -> NewReview {
     NewReview {
@@ -341,15 +288,9 @@ async fn two_keys_of_one_reviewer_are_one_voice_in_the_council() {
 type Got = (Vec<(&'static str, String)>, String);
 
 /// A place outside that can be told what to answer.
-pub struct Place {
+struct Place {
     answer: AtomicU16,
     got: Mutex<Vec<Got>>,
-}
-
-impl Place {
-    pub fn answering(status: u16) -> Self {
-        Self { answer: AtomicU16::new(status), got: Mutex::default() }
-    }
 }
 
 impl Post for Place {

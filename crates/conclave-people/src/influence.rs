@@ -6,7 +6,6 @@ use crate::correction::reasons_of;
 use conclave_core::{Ballot, Cast, Outcome, Vote};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, ballot_of};
-use conclave_voice::Sensor;
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -62,17 +61,13 @@ fn share(some: &mut [Contribution], whole: f64) {
 }
 
 fn sensors(stored: &StoredDecision) -> Vec<Contribution> {
-    let field = stored.words("field").unwrap_or_default();
-    let known = field["sensors"].as_array().into_iter().flatten();
-    known
-        .filter_map(|sensor| {
-            let influence = sensor["influence"].as_f64().filter(|share| *share > 0.0)?;
-            let name = sensor["name"].as_str()?.to_owned();
-            let sensed = Sensor::ALL.into_iter().find(|sensor| sensor.as_str() == name);
-            let reasoning = sensed.map_or("listened to the conversation", Sensor::listens_for);
-            Some(Contribution { name, part: Part::Sensor, influence, reasoning: reasoning.into() })
-        })
-        .collect()
+    let shares = stored.sensors().into_iter().map(|sensor| Contribution {
+        name: sensor.name,
+        part: Part::Sensor,
+        influence: sensor.influence,
+        reasoning: sensor.listened_for.into(),
+    });
+    shares.collect()
 }
 
 fn verifiers(stored: &StoredDecision) -> Vec<Contribution> {

@@ -9,15 +9,13 @@
 use crate::people::{People, PeopleError};
 use conclave_core::AuditId;
 use conclave_govern::NewReview;
-use conclave_ports::Governance;
-use conclave_ports::StoredDecision;
-use conclave_ports::{Archive, Clock, DecisionFilter, DecisionRow};
+use conclave_ports::{
+    Archive, Clock, DecisionFilter, DecisionRow, Governance, REVIEW_WORDS, StoredDecision,
+};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The name under which a decision keeps the review it needs.
-pub(crate) const WORDS: &str = "review";
 /// Whoever has just decided is still asking by themselves.
 const GRACE_MS: u64 = 5_000;
 /// So many of the latest are looked at when a house begins, and again after trouble.
@@ -118,7 +116,7 @@ impl Unasked {
         let entries = entries.map_err(|error| trouble(error.to_string()))?;
         let stored = StoredDecision::from_entries(entries);
         let stored = stored.map_err(|error| trouble(error.to_string()))?;
-        let words = stored.as_ref().and_then(|stored| stored.words(WORDS));
+        let words = stored.as_ref().and_then(|stored| stored.words(REVIEW_WORDS));
         Ok(words.and_then(|words| serde_json::from_value(words).ok()))
     }
 
