@@ -5,8 +5,9 @@
 use crate::engine::Engine;
 use crate::run_model::NoResult;
 use crate::running::Running;
-use conclave_govern::{Account, AccountKey, Line, Scopes, TenantPolicy};
+use conclave_govern::{AccountKey, Line, Scopes, TenantPolicy};
 use conclave_ledger::tenant_number;
+use conclave_money::Account;
 use conclave_recipes::{Books, Offer, steward};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -13,7 +13,6 @@ use crate::preflight::{self, Examination, Input, Stop, is_crisis};
 use crate::release::Progress;
 use crate::spans;
 use crate::spend::{self, InForce, Spending};
-use crate::steward::Unpaid;
 use crate::turn::Turn;
 use crate::turn::seed_of;
 use crate::unread::{Patience, Unread};
@@ -25,6 +24,7 @@ use conclave_core::{
 use conclave_detect::{Course as Standing, Reading};
 use conclave_failpoint as failpoint;
 use conclave_govern::TenantPolicy;
+use conclave_money::Unpaid;
 use conclave_ports::trace::{self, SpanKind, SpanReport};
 use conclave_ports::{AppendError, Model, ModelError, ModelRequest, OfferedModel};
 use conclave_verifiers::Case;

@@ -4,13 +4,13 @@ use crate::governed::Governed;
 use crate::memory::Memory;
 use crate::panel::Panel;
 use crate::settings::Settings;
-use crate::steward::Steward;
 use crate::verdicts::Verdicts;
 use crate::workshop::Workshop;
 use conclave_core::{AuditId, TenantId, UserId};
 use conclave_detect::{Course, Detector};
 use conclave_instinct::Instinct;
 use conclave_ledger::tenant_number;
+use conclave_money::Steward;
 use conclave_ports::{
     Archive, ArchiveError, Clock, Entropy, ErasureReceipt, Ledger, ModelDirectory, Subjects,
     SubjectsError,

@@ -2,7 +2,8 @@
 //!
 //! **Invariant:** absent means that nobody set it up; trouble with a part that is there is an error.
 
-use conclave_ports::{Governance, Purse, Records};
+use conclave_money::Purse;
+use conclave_ports::{Governance, Records};
 use std::sync::Arc;
 
 /// Who may what, as far as it is set up.

@@ -6,13 +6,13 @@
 use crate::engine::Engine;
 use crate::guards::answer;
 use crate::running::Running;
-use crate::steward::Unpaid;
 use conclave_core::{Candidate, MicroUsd, Usage};
-use conclave_govern::{
-    GUIDANCE_TOKENS_MAX, Grant, MESSAGE_TOKENS, Price, Reserve, Scopes, Size, TenantPolicy, Usd,
-};
+use conclave_govern::{Price, Scopes, TenantPolicy, Usd};
 use conclave_ledger::sha256;
-use conclave_ports::{GovernError, Purse, PurseError};
+use conclave_money::{
+    GUIDANCE_TOKENS_MAX, Grant, MESSAGE_TOKENS, Purse, PurseError, RequestSize, Reserve, Unpaid,
+};
+use conclave_ports::GovernError;
 use conclave_recipes::{Guard, GuardAction, Phase, Ruling, Taken, Work, prompt};
 
 /// What a run can cost, with the recipe's model and with a cheaper one.
@@ -189,7 +189,7 @@ impl Engine {
         let next = next.and_then(|name| self.most_of_call(policy, &name, usage));
         let once = first.max(next.unwrap_or(MicroUsd(0))).0;
         let models = once.saturating_mul(u64::from(crate::run_model::ATTEMPTS_MAX));
-        let size = Size {
+        let size = RequestSize {
             prompt_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             choices: 1,

@@ -3,14 +3,11 @@
 //! **Invariant:** rules live in the pure crates; here they are only put in order and given time,
 //! storage and models.
 
-mod accounts;
-mod accounts_in_memory;
 mod agreed;
 mod books;
 mod check;
 mod check_line;
 mod contact;
-mod cost;
 mod decision;
 mod deliver;
 mod delivery;
@@ -30,7 +27,6 @@ mod moderate;
 mod off_thread;
 mod panel;
 mod permission;
-mod policies;
 mod preflight;
 mod recipe_calls;
 mod record;
@@ -45,7 +41,6 @@ mod sentinel;
 mod settings;
 mod spans;
 mod spend;
-mod steward;
 mod transcript;
 mod turn;
 mod unread;
@@ -56,8 +51,6 @@ mod workshop;
 /// What texts were read as; part of a [`Case`].
 pub use conclave_detect::Reading;
 
-pub use accounts::{Accounts, AccountsError, HoldAnswer, Unsettled};
-pub use accounts_in_memory::AccountsInMemory;
 pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
 pub use check_line::LineError;
 pub use decision::{Choice, Decision, Delivered, Terms, Window};
@@ -71,13 +64,10 @@ pub use handing_out::FetchedRun;
 pub use memory::{Memory, Remembered};
 pub use panel::{BuiltIn, Panel};
 pub use permission::{Interface, Refusal};
-pub use policies::{KnownPolicy, Policies, TenantsError};
 pub use recipe_calls::{InterviewFocus, PlaybookBrief, RecipeCaller, ThreadMessage};
 pub use release::{Progress, ReleasedWindow};
 pub use running::Run;
 pub use settings::{AuditFailure, Settings, StreamPolicy};
-pub use spend::tokens_at_most;
-pub use steward::{Fee, Steward, StewardState, Unpaid, resets_ms};
 pub use turn::Turn;
 pub use verdicts::Verdicts;
 pub use workshop::{RecipeSettings, Workshop, WorkshopError};

@@ -3,25 +3,24 @@
 //! **Invariant:** a model is asked only after the most it can cost was set aside, where a limit is in
 //! force, and it is told how much it may write, so that this is really the most.
 
-use crate::cost;
 use crate::decision::{Choice, Terms};
 use crate::deliver::DeliverError;
 use crate::engine::Engine;
 use crate::preflight::Examination;
 use crate::record::said_bytes;
 use crate::settings::Settings;
-use crate::steward::{Steward, Unpaid};
 use crate::turn::Turn;
 use conclave_core::{Candidate, GenerationFailure, MicroUsd, TenantId, Threshold};
 use conclave_detect::Reading;
-use conclave_govern::{
-    Crossing, MESSAGE_TOKENS, OUTPUT_TOKENS_DEFAULT, PART_TOKENS_MAX, Price, Scopes, Size,
-    TenantPolicy, Usd,
-};
+use conclave_govern::{Price, Scopes, TenantPolicy, Usd};
 use conclave_ledger::{Body, Draft, Kind, Value as Public};
+use conclave_money::{
+    Crossing, RequestSize, Steward, Unpaid, cost_of_attempts, output_tokens_at_most,
+    stated_output_tokens,
+};
 use conclave_ports::{Announcement, EventKind};
 use conclave_ports::{OfferedModel, Pseudonyms};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -72,7 +71,7 @@ impl Spending {
             Err(why) => is_unseen(*why),
         });
         let unseen = u64::try_from(unseen.count()).unwrap_or(u64::MAX);
-        let known = cost::of_turn(choices, |usage| self.price.cost(usage));
+        let known = cost_of_attempts(attempts(), &self.price);
         if unseen == 0 || self.dearest.is_free() {
             return known;
         }
@@ -90,56 +89,16 @@ pub(crate) const fn is_unseen(failure: GenerationFailure) -> bool {
     )
 }
 
-/// How large a turn is at most, under what its body and the model's price say.
-fn size_of(turn: &Turn, attempts: u8, price: &Price) -> Size {
-    let prompt_tokens = turn.body.iter().fold(0_u64, |sum, (name, value)| {
-        let size = tokens_at_most(value).saturating_add(length(name));
-        sum.saturating_add(size)
-    });
-    Size {
-        prompt_tokens,
-        output_tokens: output_tokens(&turn.body, price).0,
-        choices: u64::from(turn.choices.max(1)),
-        attempts: u64::from(attempts.max(1)),
-    }
-}
-
-fn length(text: &str) -> u64 {
-    u64::try_from(text.len()).unwrap_or(u64::MAX)
-}
-
-/// How many tokens a part of a request can have: text at most one a byte, a picture its own measure.
-#[must_use]
-pub fn tokens_at_most(value: &Value) -> u64 {
-    match value {
-        Value::Null | Value::Bool(_) => 8,
-        Value::Number(_) => 32,
-        Value::String(text) => length(text).saturating_add(MESSAGE_TOKENS),
-        Value::Array(items) => {
-            items.iter().fold(8, |sum, item| sum.saturating_add(tokens_at_most(item)))
-        }
-        Value::Object(fields) if fields.contains_key("image_url") => PART_TOKENS_MAX,
-        Value::Object(fields) => fields.iter().fold(MESSAGE_TOKENS, |sum, (name, value)| {
-            sum.saturating_add(length(name)).saturating_add(tokens_at_most(value))
-        }),
-    }
-}
-
-/// What the client lets the model write, else what the model can; and whether it was said.
-fn output_tokens(body: &Map<String, Value>, price: &Price) -> (u64, bool) {
-    let stated = ["max_tokens", "max_completion_tokens"].map(|name| body.get(name)?.as_u64());
-    match stated.into_iter().flatten().max() {
-        Some(tokens) => (tokens, true),
-        None => (price.output_tokens_max.unwrap_or(OUTPUT_TOKENS_DEFAULT), false),
-    }
+fn size_of(turn: &Turn, attempts: u8, price: &Price) -> RequestSize {
+    RequestSize::bound(&turn.body, turn.choices, attempts, price)
 }
 
 /// Tells the model how much it may write, where the client did not.
 fn bound_output(turn: &mut Turn, price: &Price) {
-    let (tokens, said) = output_tokens(&turn.body, price);
-    if said {
+    if stated_output_tokens(&turn.body).is_some() {
         return;
     }
+    let tokens = output_tokens_at_most(&turn.body, price);
     // Models that reason before they write take the other name only.
     let reasons = turn.model.starts_with("gpt-5")
         || (turn.model.starts_with('o')
@@ -286,7 +245,7 @@ impl Engine {
         let calls = reply.tool_calls.iter().map(|call| call.name.len() + call.arguments.len());
         let written = reply.text.len() + calls.sum::<usize>();
         let tokens = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
-        let judging = steward.judging(&Size {
+        let judging = steward.judging(&RequestSize {
             prompt_tokens: tokens(said_bytes(&turn.conversation)),
             output_tokens: tokens(written),
             choices: 1,
@@ -467,31 +426,5 @@ fn scopes(turn: &Turn, who: &Pseudonyms) -> Scopes {
         user: who.subject.map(hex::encode),
         session: Some(hex::encode(who.session)),
         recipe: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_has_a_token_a_byte_and_a_picture_its_own_measure() {
-        let text = "word ".repeat(1_000);
-        let message = json!({"role": "user", "content": text});
-        let bound = tokens_at_most(&message);
-        assert!((5_000..5_200).contains(&bound), "{bound}");
-        let picture = json!({"type": "image_url", "image_url": {"url": "x".repeat(1 << 20)}});
-        assert_eq!(tokens_at_most(&picture), PART_TOKENS_MAX);
-    }
-
-    #[test]
-    fn what_the_client_says_about_the_length_of_a_reply_counts_else_what_the_model_can() {
-        let price = Price { output_tokens_max: Some(900), ..Price::default() };
-        let of = |body: Value| output_tokens(body.as_object().unwrap(), &price);
-        assert_eq!(of(json!({})), (900, false));
-        assert_eq!(of(json!({"max_tokens": 5})), (5, true));
-        assert_eq!(of(json!({"max_tokens": 5, "max_completion_tokens": 7})), (7, true));
-        assert_eq!(of(json!({"max_tokens": -5})), (900, false));
-        assert_eq!(output_tokens(&Map::new(), &Price::default()).0, OUTPUT_TOKENS_DEFAULT);
     }
 }

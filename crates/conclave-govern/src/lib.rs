@@ -1,32 +1,26 @@
-//! Who may what: consent, culture, money and the people who decide.
+//! Who may what: consent, culture, policies and the people who decide.
 //!
 //! **Invariant:** pure: no clock, no file, no network. Every rule here takes the time it is asked at.
 
-mod budget;
+mod allowance;
 mod consent;
 mod culture;
 mod dollars;
 mod labels;
 mod looking;
-mod money;
 mod names;
 mod period;
 mod policy;
-mod prices;
 mod protocol;
 mod rates;
 mod review;
 mod review_steps;
-mod runaway;
 mod season;
 mod spelling;
 mod telling;
 mod tenant_name;
 
-pub use budget::{
-    ACCOUNT_NAME_BYTES_MAX, Account, AccountKey, Crossing, Grant, Hold, HoldAsk, LINES_MAX, Line,
-    Page, Refusal, decode_lines, encode_lines,
-};
+pub use allowance::{AccountKey, LINES_MAX, Line, Price, Scope, Scopes};
 pub use consent::{
     ConsentAsk, ConsentRecord, ConsentState, Evidence, EvidenceKind, Withdrawal,
     check as check_consent,
@@ -35,20 +29,14 @@ pub use culture::{CulturalAsk, CulturalFinding, Issue};
 pub use dollars::{USD_MAX, Usd};
 pub use labels::{LABELS, Label, LabelEffect};
 pub use looking::{Protocols, look};
-pub use money::{Reserve, Scope, Scopes};
 pub use names::{NAME_BYTES_MAX, Unfit};
 pub use period::{Period, date_of, day_of, parse_date};
 pub use policy::{Allowance, AuditFailure, Breaker, PolicyError, TenantPolicy};
-pub use prices::{
-    GUIDANCE_TOKENS_MAX, MESSAGE_TOKENS, OUTPUT_TOKENS_DEFAULT, PART_TOKENS_MAX, Price, PriceError,
-    PriceTable, Size,
-};
 pub use protocol::{Mention, Protocol, Restriction, Term, community_id};
 pub use rates::{RATE_MAX, Rate, Rates};
 pub use review::{NewReview, Priority, ReviewKind};
 pub use review_steps::{
     Claim, Decider, Given, LEASE_MS, Notice, Review, ReviewRefusal, ReviewStatus, Ruling, Said,
 };
-pub use runaway::{RUNAWAY_WINDOW_MS, Runaway};
 pub use season::{Season, SeasonKind, YearDay};
 pub use tenant_name::tenant_name_fault;

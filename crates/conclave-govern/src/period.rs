@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Milliseconds of a day; UTC has no other days here.
-pub(crate) const DAY_MS: u64 = 86_400_000;
+const DAY_MS: u64 = 86_400_000;
 
 /// How long a limit holds before it begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

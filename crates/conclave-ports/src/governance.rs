@@ -1,10 +1,7 @@
-//! What the guards ask of those who keep consent, protocols, money and reviews.
+//! What the guards ask of those who keep consent, protocols and reviews.
 
-use conclave_core::{MicroUsd, TenantId};
-use conclave_govern::{
-    ConsentAsk, ConsentState, Crossing, CulturalAsk, CulturalFinding, Grant, NewReview, Reserve,
-    Scope,
-};
+use conclave_core::TenantId;
+use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -142,41 +139,4 @@ pub trait Governance: Send + Sync {
     ) -> BoxFuture<'a, Result<(), GovernError>> {
         Box::pin(ready(Ok(())))
     }
-}
-
-/// Why money was not set aside.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PurseError {
-    /// It would be more than a limit.
-    #[error("the {scope:?} limit of {} micro-USD would be exceeded", limit.0)]
-    Exceeded {
-        /// Which limit.
-        scope: Scope,
-        /// How much it is.
-        limit: MicroUsd,
-        /// What is left of it.
-        left: MicroUsd,
-        /// Whom to tell, where it is the first refusal.
-        crossing: Option<Box<Crossing>>,
-        /// When the limit begins anew; absent where it never does.
-        resets_ms: Option<u64>,
-    },
-    /// The purse cannot be opened.
-    #[error("budgets cannot be checked: {0}")]
-    Unavailable(String),
-}
-
-/// Keeps the money: set aside before, settled after, never overspent.
-pub trait Purse: Send + Sync {
-    /// Sets money aside in every scope or in none, and says whether it is the cheaper amount; durable when
-    /// this resolves.
-    fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<Grant, PurseError>>;
-    /// Says what was really spent and gives the rest back, and which lines that crossed; a second time
-    /// does nothing.
-    fn settle<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        id: [u8; 16],
-        spent: MicroUsd,
-    ) -> BoxFuture<'a, Result<Vec<Crossing>, PurseError>>;
 }

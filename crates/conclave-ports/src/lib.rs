@@ -32,7 +32,7 @@ pub use clock::{Clock, Entropy};
 /// What a verifier is shown; part of the [`Verifier`] port.
 pub use conclave_verifiers::Case;
 pub use governance::{
-    Announcement, EventKind, GovernError, Governance, Purse, PurseError, answer_in_time,
+    Announcement, EventKind, GovernError, Governance, answer_in_time,
 };
 pub use hand_out::{
     CHAT_PURPOSE, CHAT_SCOPE, CONSENT_WORDS, ConsentBasis, ConsentGap, HandOut, HandOutError,

@@ -30,10 +30,11 @@ use crate::usage::{AddedUp, UsageSource};
 use crate::vault::{RootKey, Vault};
 use crate::watch::Watch;
 use conclave_engine::{
-    Accounts, Archive, Clock, Entropy, KeyDesk, KeyRing, Ledger, Proofs, Records, Stamp, Subjects,
+    Archive, Clock, Entropy, KeyDesk, KeyRing, Ledger, Proofs, Records, Stamp, Subjects,
     UsageBook,
 };
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
+use conclave_money::Accounts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;

@@ -10,12 +10,13 @@ use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Governed, KeyDesk, Ledger, Memory, Panel, Policies,
-    Records, Settings, Steward, StewardState, Subjects, Verifier, Workshop,
+    Archive, BuiltIn, Clock, Engine, Entropy, Governed, KeyDesk, Ledger, Memory, Panel, Records,
+    Settings, Subjects, Verifier, Workshop,
 };
 use conclave_gateway::{GatewayLimits, Manners, Services};
 use conclave_instinct::{Instinct, PinnedKey};
 use conclave_people::{GuardedHandOut, People, Staff};
+use conclave_money::{Policies, Steward, StewardState};
 use conclave_store::{RetentionRules, RootKey, Stamp, Store, TenantRetention};
 use conclave_voice::Resources;
 use sha2::{Digest, Sha256};

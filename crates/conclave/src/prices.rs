@@ -3,9 +3,9 @@
 use crate::config::{Config, OfferedModel, SeatChange, VerifierKind, stand_ins};
 use anyhow::Context;
 use conclave_core::{MicroUsd, TenantId};
-use conclave_engine::{Fee, Steward, StewardState};
-use conclave_govern::{Price, PriceTable, TenantPolicy, Usd};
+use conclave_govern::{Price, TenantPolicy, Usd};
 use conclave_models::{Builtin, GUARD_TOKENS, JUDGE_TOKENS};
+use conclave_money::{Fee, PriceTable, Steward, StewardState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

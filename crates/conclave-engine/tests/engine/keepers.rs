@@ -2,13 +2,10 @@
 
 use conclave_core::{MicroUsd, TenantId};
 use conclave_engine::{
-    GovernError, Governance, Purse, PurseError, Record, RecordChange, RecordKey, RecordKind,
-    Records, RecordsInMemory,
+    GovernError, Governance, Record, RecordChange, RecordKey, RecordKind, Records, RecordsInMemory,
 };
-use conclave_govern::{
-    ConsentAsk, ConsentState, Crossing, CulturalAsk, CulturalFinding, Grant, NewReview, Reserve,
-    Scope,
-};
+use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Scope};
+use conclave_money::{Crossing, Grant, Purse, PurseError, Reserve};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::json;

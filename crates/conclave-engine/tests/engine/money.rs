@@ -4,12 +4,14 @@ use crate::fakes::{MemoryLedger, Scripted};
 use crate::turns::{House, house, jury, turn};
 use conclave_core::{GenerationFailure, MicroUsd, Mode, Outcome, Scrutiny, TenantId};
 use conclave_engine::{
-    AccountsInMemory, ArchiveError, AuditFailure, Caller, Clock, DeliverError, KnownPolicy,
-    ModelDirectory, OfferedModel, Policies, Records, RecordsInMemory, Settings, Steward,
-    StewardState, TenantsError, Turn, Unpaid, UsageAsk, UsageBook, UsagePage,
+    ArchiveError, AuditFailure, Caller, Clock, DeliverError, ModelDirectory, OfferedModel, Records,
+    RecordsInMemory, Settings, Turn, UsageAsk, UsageBook, UsagePage,
 };
-use conclave_govern::{Account, Period, Price, Scope, TenantPolicy, Usd};
+use conclave_govern::{Period, Price, Scope, TenantPolicy, Usd};
 use conclave_ledger::{Kind, Value};
+use conclave_money::{
+    Account, AccountsInMemory, KnownPolicy, Policies, Steward, StewardState, TenantsError, Unpaid,
+};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -284,8 +286,9 @@ async fn what_was_not_settled_is_settled_from_the_ledger() {
     let reply = kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
     settle_tasks().await;
     // As if the process had ended between the decision and its settlement.
-    use conclave_engine::Accounts;
-    use conclave_govern::{AccountKey, HoldAsk, Line};
+    use conclave_govern::{AccountKey, Line};
+    use conclave_money::Accounts;
+    use conclave_money::HoldAsk;
     let number = Period::Day.number_at(NOW);
     let key = AccountKey {
         tenant: conclave_ledger::tenant_number("default"),

@@ -6,11 +6,12 @@ use crate::money::{Kept, kept, settle_tasks};
 use crate::turns::turn;
 use conclave_core::{Candidate, MicroUsd, StandIn, TenantId, Usage};
 use conclave_engine::{
-    DeliverError, Ending, Executed, Fee, Model, ModelDirectory, ModelError, ModelRequest,
-    OfferedModel, RecipeSettings, Run, Steward, Unpaid, Workshop,
+    DeliverError, Ending, Executed, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel,
+    RecipeSettings, Run, Workshop,
 };
 use conclave_govern::{Price, Scope, TenantPolicy, Usd};
 use conclave_ledger::{Kind, Value as Public};
+use conclave_money::{Fee, Steward, Unpaid};
 use conclave_recipes::RunRequest;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -7,10 +7,11 @@ use crate::turns::{KIND, turn};
 use conclave_core::{Candidate, GenerationFailure, KeyId, MicroUsd, Outcome};
 use conclave_engine::{
     Caller, DeliverError, Embedded, Embedding, Governed, KeyRole, Model, ModelDirectory,
-    ModelError, ModelRequest, OfferedModel, Refusal, Turn, Unpaid,
+    ModelError, ModelRequest, OfferedModel, Refusal, Turn,
 };
 use conclave_govern::Scope;
 use conclave_ledger::Value;
+use conclave_money::Unpaid;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, json};

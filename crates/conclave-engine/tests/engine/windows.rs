@@ -182,7 +182,7 @@ async fn a_stream_that_a_veto_cut_off_is_charged_at_its_most() {
     let decision = decided.unwrap().decision;
     assert_eq!(decision.outcome, Outcome::Escalated);
     // What is added to a prompt at most, and what a model may write where nobody said how much.
-    let most = conclave_govern::GUIDANCE_TOKENS_MAX + conclave_govern::OUTPUT_TOKENS_DEFAULT;
+    let most = conclave_money::GUIDANCE_TOKENS_MAX + conclave_money::OUTPUT_TOKENS_DEFAULT;
     assert!(decision.cost.0 >= most, "{}", decision.cost.0);
 }
 

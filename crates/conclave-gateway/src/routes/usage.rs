@@ -11,9 +11,10 @@ use axum::Json;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::{MicroUsd, TenantId, UserId};
-use conclave_engine::{Engine, UsageAsk, UsageBy, UsagePage, UsageRow, UsageSums, resets_ms};
-use conclave_govern::{Account, AccountKey, date_of, day_of, parse_date};
+use conclave_engine::{Engine, UsageAsk, UsageBy, UsagePage, UsageRow, UsageSums};
+use conclave_govern::{AccountKey, date_of, day_of, parse_date};
 use conclave_ledger::tenant_number;
+use conclave_money::{Account, resets_ms};
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 

@@ -17,8 +17,11 @@ pub(crate) use tables::{Changes, PurseTables, Wanted, changes};
 
 use crate::error::StoreError;
 use conclave_core::MicroUsd;
-use conclave_engine::{Accounts, AccountsError, Clock, HoldAnswer, Unsettled};
-use conclave_govern::{Account, AccountKey, Crossing, HoldAsk, Page};
+use conclave_engine::Clock;
+use conclave_govern::AccountKey;
+use conclave_money::{
+    Account, Accounts, AccountsError, Crossing, HoldAnswer, HoldAsk, Page, Unsettled,
+};
 use futures_util::future::{BoxFuture, FutureExt};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};

@@ -4,8 +4,8 @@ use super::tables::{PurseTables, Wanted, changes};
 use crate::db::{OPS, open_writer};
 use crate::error::StoreError;
 use crate::keys::{Note, leave_note};
-use conclave_engine::Unsettled;
-use conclave_govern::{Account, AccountKey, Hold, Page, Period, Scope, decode_lines, encode_lines};
+use conclave_govern::{AccountKey, Period, Scope};
+use conclave_money::{Account, Hold, Page, Unsettled, decode_lines, encode_lines};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
 

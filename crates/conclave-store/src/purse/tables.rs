@@ -1,8 +1,8 @@
 //! What the purse needs of a database.
 
 use crate::error::StoreError;
-use conclave_engine::Unsettled;
-use conclave_govern::{Account, AccountKey, Hold, Page};
+use conclave_govern::AccountKey;
+use conclave_money::{Account, Hold, Page, Unsettled};
 use std::collections::BTreeSet;
 
 /// Which accounts and holds a transaction is about; accounts of known holds come by themselves.

@@ -3,9 +3,10 @@
 use crate::place::Place;
 use crate::support::*;
 use conclave_core::MicroUsd;
-use conclave_engine::{Accounts, Policies, StewardState, UsageAsk, UsageBook, UsageBy};
-use conclave_govern::{AccountKey, HoldAsk, Line, Period, Scope};
+use conclave_engine::{UsageAsk, UsageBook, UsageBy};
+use conclave_govern::{AccountKey, Line, Period, Scope};
 use conclave_ledger::{Body, Draft, Kind, Leaf, Value, tenant_number};
+use conclave_money::{Accounts, HoldAsk, Policies, StewardState};
 use conclave_store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,10 +6,11 @@ use crate::support::*;
 use conclave_core::{AuditId, MicroUsd, TenantId};
 use conclave_engine::{Caller, Governance, KeyRole, UsageAsk, UsageBy, UsageSums};
 use conclave_govern::{
-    AccountKey, HoldAsk, LEASE_MS, Line, NewReview, Period, Priority, Protocol, ReviewKind,
-    ReviewRefusal, Ruling, Said, Scope,
+    AccountKey, LEASE_MS, Line, NewReview, Period, Priority, Protocol, ReviewKind, ReviewRefusal,
+    Ruling, Said, Scope,
 };
 use conclave_ledger::{Body, Kind, Leaf, Value, tenant_number};
+use conclave_money::HoldAsk;
 use conclave_people::{People, PeopleError};
 use conclave_store::{Store, move_to_postgres};
 use serde_json::json;

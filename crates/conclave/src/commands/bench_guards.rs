@@ -7,13 +7,15 @@ use crate::system::SystemClock;
 use anyhow::{Context, anyhow};
 use conclave_core::{MicroUsd, Mode, Sensitivity, TenantId};
 use conclave_engine::{
-    AccountsInMemory, Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, Policies, Purse,
-    RecordsInMemory, Steward, StewardState, StoredEntry, Tally, UsageAsk, UsageBook, UsagePage,
-    Whose, tokens_at_most,
+    Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, RecordsInMemory, StoredEntry, Tally,
+    UsageAsk, UsageBook, UsagePage, Whose,
 };
 use conclave_govern::{
-    ConsentAsk, ConsentRecord, CulturalAsk, Evidence, EvidenceKind, Protocol, Protocols, Reserve,
-    Scopes, TenantPolicy, check_consent, look,
+    ConsentAsk, ConsentRecord, CulturalAsk, Evidence, EvidenceKind, Protocol, Protocols, Scopes,
+    TenantPolicy, check_consent, look,
+};
+use conclave_money::{
+    AccountsInMemory, Policies, Purse, Reserve, Steward, StewardState, tokens_at_most,
 };
 use conclave_pii::{Finder, Tokens, redact};
 use conclave_recipes::{Guard, Jurisdictions, Transfer};

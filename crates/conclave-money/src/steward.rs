@@ -7,16 +7,15 @@
 
 use crate::accounts::{Accounts, AccountsError, Unsettled};
 use crate::policies::{KnownPolicy, Policies};
+use crate::purse::{Purse, PurseError, Reserve};
+use crate::{Crossing, Grant, HoldAsk, Refusal, RequestSize, Runaway};
 use conclave_core::{AuditId, MicroUsd, TenantId, Usage};
-use conclave_govern::{
-    Crossing, Grant, HoldAsk, Line, Period, Price, Refusal, Reserve, Runaway, Scope, Scopes, Size,
-    TenantPolicy,
-};
+use conclave_govern::{Line, Period, Price, Scope, Scopes, TenantPolicy};
 use conclave_ledger::{Value, tenant_number};
 use conclave_ports::StoredDecision;
 use conclave_ports::UsageBook;
 use conclave_ports::{Archive, Clock, LedgerAlert};
-use conclave_ports::{PolicyInForce, PolicySource, Purse, PurseError};
+use conclave_ports::{PolicyInForce, PolicySource};
 use futures_util::future::{BoxFuture, FutureExt};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -182,25 +181,17 @@ impl StewardState {
     }
 
     /// When a conversation that is stopped may go on.
-    pub(crate) fn stopped_until(&self, key: (u64, [u8; 16]), now_ms: u64) -> Option<u64> {
+    pub fn stopped_until(&self, key: (u64, [u8; 16]), now_ms: u64) -> Option<u64> {
         lock(&self.watched).get(&key).and_then(|run| run.stopped_until(now_ms))
     }
 
-    pub(crate) fn note_refused(
-        &self,
-        key: (u64, [u8; 16]),
-        now_ms: u64,
-        policy: &TenantPolicy,
-    ) -> bool {
+    /// Counts a refusal; says whether that stops the conversation.
+    pub fn note_refused(&self, key: (u64, [u8; 16]), now_ms: u64, policy: &TenantPolicy) -> bool {
         self.watch(key, now_ms, |run| run.note_refused(now_ms, &policy.breaker)).unwrap_or(false)
     }
 
-    pub(crate) fn note_spent(
-        &self,
-        key: (u64, [u8; 16]),
-        spent: MicroUsd,
-        policy: &TenantPolicy,
-    ) -> bool {
+    /// Counts what was spent; says whether that stops the conversation.
+    pub fn note_spent(&self, key: (u64, [u8; 16]), spent: MicroUsd, policy: &TenantPolicy) -> bool {
         if policy.breaker.spend_per_minute_usd.is_none() {
             return false;
         }
@@ -210,7 +201,7 @@ impl StewardState {
     }
 
     /// Sets money aside and remembers that its turn runs.
-    pub(crate) async fn hold(&self, ask: HoldAsk) -> Result<crate::HoldAnswer, AccountsError> {
+    pub async fn hold(&self, ask: HoldAsk) -> Result<crate::HoldAnswer, AccountsError> {
         let id = ask.id;
         lock(&self.running).insert(id);
         let answer = self.accounts.hold(ask).await;
@@ -221,7 +212,7 @@ impl StewardState {
     }
 
     /// Hands the settlement over at once; the future only waits for what became of it.
-    pub(crate) fn settle(
+    pub fn settle(
         self: &Arc<Self>,
         id: [u8; 16],
         spent: MicroUsd,
@@ -238,7 +229,7 @@ impl StewardState {
     }
 
     /// Shows an alert until its period is over.
-    pub(crate) fn show(&self, crossing: &Crossing) {
+    pub fn show(&self, crossing: &Crossing) {
         let key = &crossing.line.key;
         let message = format!(
             "A {} limit has reached {} per cent in this {}.",
@@ -278,7 +269,7 @@ pub struct Fee {
 }
 
 impl Fee {
-    fn most(&self, size: &Size) -> MicroUsd {
+    fn most(&self, size: &RequestSize) -> MicroUsd {
         let read = size.prompt_tokens.saturating_add(size.output_tokens);
         let usage = Usage {
             input_tokens: read.saturating_add(self.input_tokens),
@@ -382,7 +373,7 @@ impl Steward {
     }
 
     /// The price under which a model is paid for in advance: whoever stands in for it may be dearer.
-    pub(crate) fn dearest(&self, model: &str, own: Price) -> Price {
+    pub fn dearest(&self, model: &str, own: Price) -> Price {
         let Some(dearest) = self.dearest.get(model) else { return own };
         Price {
             input_usd_per_million: own.input_usd_per_million.max(dearest.input_usd_per_million),
@@ -392,16 +383,17 @@ impl Steward {
     }
 
     /// Whether judging costs nothing.
-    pub(crate) const fn judges_for_free(&self) -> bool {
+    pub const fn judges_for_free(&self) -> bool {
         self.fees.is_empty()
     }
 
     /// What judging one candidate can cost at most.
-    pub(crate) fn judging(&self, size: &Size) -> MicroUsd {
+    pub fn judging(&self, size: &RequestSize) -> MicroUsd {
         self.fees.iter().fold(MicroUsd(0), |sum, fee| sum.saturating_add(fee.most(size)))
     }
 
-    pub(crate) fn ask(
+    /// Puts together what the accounts are asked.
+    pub fn ask(
         &self,
         policy: &TenantPolicy,
         (id, scopes): ([u8; 16], &Scopes),
@@ -426,7 +418,7 @@ impl Steward {
     ///
     /// # Errors
     /// When a limit would be exceeded or cannot be checked; with it the alert that is due.
-    pub(crate) async fn set_aside(
+    pub async fn set_aside(
         &self,
         policy: &TenantPolicy,
         ask: HoldAsk,

@@ -1,8 +1,9 @@
 //! Accounts that are gone when the process ends: for a library without a store, and for tests.
 
 use crate::accounts::{Accounts, AccountsError, HoldAnswer, Unsettled};
+use crate::{Account, Crossing, HoldAsk, Page};
 use conclave_core::MicroUsd;
-use conclave_govern::{Account, AccountKey, Crossing, HoldAsk, Page, Period};
+use conclave_govern::{AccountKey, Period};
 use futures_util::future::{BoxFuture, ready};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

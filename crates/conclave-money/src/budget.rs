@@ -6,29 +6,9 @@
 //!
 //! **Invariant:** a hold is settled once. Settling it again, or one that nobody knows, changes nothing.
 
-use crate::{Period, Scope};
 use conclave_core::MicroUsd;
+use conclave_govern::{AccountKey, Line, Period, Scope};
 use std::collections::BTreeMap;
-
-/// The longest name of an account: a key's id, a pseudonym or a recipe.
-pub const ACCOUNT_NAME_BYTES_MAX: usize = 128;
-/// The most limits one request counts towards.
-pub const LINES_MAX: usize = 16;
-
-/// What money is counted for: somebody, in one day or month.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AccountKey {
-    /// The tenant's number.
-    pub tenant: u64,
-    /// What the name means.
-    pub scope: Scope,
-    /// Who; empty for the tenant itself, and for all who have no name together.
-    pub name: String,
-    /// How long it counts.
-    pub period: Period,
-    /// Which day or month.
-    pub number: u32,
-}
 
 /// What was spent, and what may still be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,15 +33,6 @@ impl Account {
     pub fn has_spent(&self, percent: u8, limit: MicroUsd) -> bool {
         u128::from(self.spent) * 100 >= u128::from(limit.0) * u128::from(percent)
     }
-}
-
-/// One limit a request counts towards.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// Whose account.
-    pub key: AccountKey,
-    /// How much there may be in it.
-    pub limit: MicroUsd,
 }
 
 /// Money that is set aside.

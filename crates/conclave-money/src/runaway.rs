@@ -1,7 +1,7 @@
 //! A conversation that runs away: refused again and again, or spending too fast.
 
-use crate::Breaker;
 use conclave_core::MicroUsd;
+use conclave_govern::Breaker;
 
 /// How long things are counted, and how long a conversation is stopped.
 pub const RUNAWAY_WINDOW_MS: u64 = 60_000;
@@ -67,7 +67,7 @@ impl Runaway {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Usd;
+    use conclave_govern::Usd;
 
     #[test]
     fn many_refusals_or_fast_spending_stop_for_a_minute() {

@@ -1,7 +1,8 @@
 //! The port to whoever keeps the accounts: money held before and settled after, durably.
 
+use crate::{Account, Crossing, Grant, HoldAsk, Refusal};
 use conclave_core::MicroUsd;
-use conclave_govern::{Account, AccountKey, Crossing, Grant, HoldAsk, Refusal};
+use conclave_govern::AccountKey;
 use futures_util::future::BoxFuture;
 use thiserror::Error;
 

@@ -1,84 +1,9 @@
-//! What tokens cost, by model and date, and what a request can cost at most.
-//!
-//! **Invariant:** a bound is never under what a request can cost: text has at most one token a byte,
-//! and a model is told how much it may write.
+//! The table of what tokens cost, by model and date.
 
-use crate::period::parse_date;
-use crate::{Usd, day_of};
-use conclave_core::{MicroUsd, Usage};
-use serde::{Deserialize, Serialize};
+use conclave_govern::{Price, Usd, day_of, parse_date};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
-
-/// Tokens a part of a message that is no text can have at most, such as a picture.
-pub const PART_TOKENS_MAX: u64 = 8_192;
-/// Tokens that a message costs beside its text.
-pub const MESSAGE_TOKENS: u64 = 16;
-/// Tokens of what we add to a prompt: how to shape the reply, and what was wrong with the last one.
-pub const GUIDANCE_TOKENS_MAX: u64 = 8_192;
-/// What a model may write where nobody said how much.
-pub const OUTPUT_TOKENS_DEFAULT: u64 = 4_096;
-
-/// The price of a model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    /// Dollars per million tokens read.
-    pub input_usd_per_million: Usd,
-    /// Dollars per million tokens written.
-    pub output_usd_per_million: Usd,
-    /// Tokens it can write in one reply, where that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens_max: Option<u64>,
-}
-
-impl Price {
-    /// What these tokens cost.
-    #[must_use]
-    pub const fn cost(&self, usage: Usage) -> MicroUsd {
-        MicroUsd::for_tokens(usage.input_tokens, self.input_usd_per_million.0).saturating_add(
-            MicroUsd::for_tokens(usage.output_tokens, self.output_usd_per_million.0),
-        )
-    }
-
-    /// Whether it costs nothing.
-    #[must_use]
-    pub const fn is_free(&self) -> bool {
-        self.input_usd_per_million.0.0 == 0 && self.output_usd_per_million.0.0 == 0
-    }
-}
-
-/// How large a request is, at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Tokens of the prompt, without what we add.
-    pub prompt_tokens: u64,
-    /// Tokens of one reply.
-    pub output_tokens: u64,
-    /// Replies that are wanted.
-    pub choices: u64,
-    /// Times each may be written.
-    pub attempts: u64,
-}
-
-impl Size {
-    /// The most that one call of the model can cost.
-    #[must_use]
-    pub const fn call(&self, price: &Price) -> MicroUsd {
-        price.cost(Usage {
-            input_tokens: self.prompt_tokens.saturating_add(GUIDANCE_TOKENS_MAX),
-            output_tokens: self.output_tokens,
-        })
-    }
-
-    /// The most that the whole request can cost, its verifiers' own calls included: `verifiers` is what
-    /// judging one candidate can cost, and a panel may run twice on it.
-    #[must_use]
-    pub const fn most(&self, price: &Price, verifiers: MicroUsd) -> MicroUsd {
-        let candidate = self.call(price).0.saturating_add(verifiers.0.saturating_mul(2));
-        MicroUsd(candidate.saturating_mul(self.choices).saturating_mul(self.attempts))
-    }
-}
 
 /// Why a price table cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -164,8 +89,8 @@ impl PriceTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::period::DAY_MS;
-    use proptest::prelude::*;
+
+    const DAY_MS: u64 = 86_400_000;
 
     const TABLE: &str = r#"{"checked": "2025-01-01", "note": "", "models": [
         {"name": "m", "since": "2024-02-01", "input_usd_per_million": 1, "output_usd_per_million": 2, "output_tokens_max": 9},
@@ -191,27 +116,6 @@ mod tests {
         assert!(table.at("gpt-4o-mini", 1_800_000_000_000).is_some());
         for broken in ["{}", "[]", &TABLE.replace("2024-02-01", "2024-02-31")] {
             assert!(PriceTable::parse(broken).is_err(), "{broken}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_within_the_size_costs_more_than_the_bound(
-            prompt in 0_u64..100_000, output in 0_u64..10_000, choices in 1_u64..8,
-            attempts in 1_u64..5, input_price in 0_u64..100_000_000, output_price in 0_u64..100_000_000,
-        ) {
-            let price = Price {
-                input_usd_per_million: Usd(MicroUsd(input_price)),
-                output_usd_per_million: Usd(MicroUsd(output_price)),
-                output_tokens_max: None,
-            };
-            let size = Size { prompt_tokens: prompt, output_tokens: output, choices, attempts };
-            let call = Usage { input_tokens: prompt + GUIDANCE_TOKENS_MAX, output_tokens: output };
-            let mut all = MicroUsd(0);
-            for _ in 0..choices * attempts {
-                all = all.saturating_add(price.cost(call));
-            }
-            prop_assert!(all <= size.most(&price, MicroUsd(0)));
         }
     }
 }

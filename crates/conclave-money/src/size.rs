@@ -1,0 +1,153 @@
+//! How large a request is at most, and so what it can cost at most.
+//!
+//! **Invariant:** a bound is never under what a request can cost: text has at most one token a byte,
+//! and a model is told how much it may write.
+
+use conclave_core::{MicroUsd, Usage};
+use conclave_govern::Price;
+use serde_json::{Map, Value};
+
+/// Tokens a part of a message that is no text can have at most, such as a picture.
+pub const PART_TOKENS_MAX: u64 = 8_192;
+/// Tokens that a message costs beside its text.
+pub const MESSAGE_TOKENS: u64 = 16;
+/// Tokens of what we add to a prompt: how to shape the reply, and what was wrong with the last one.
+pub const GUIDANCE_TOKENS_MAX: u64 = 8_192;
+/// What a model may write where nobody said how much.
+pub const OUTPUT_TOKENS_DEFAULT: u64 = 4_096;
+
+/// How large a request is, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestSize {
+    /// Tokens of the prompt, without what we add.
+    pub prompt_tokens: u64,
+    /// Tokens of one reply.
+    pub output_tokens: u64,
+    /// Replies that are wanted.
+    pub choices: u64,
+    /// Times each may be written.
+    pub attempts: u64,
+}
+
+impl RequestSize {
+    /// The bound of a chat request, under what its body and the model's price say.
+    #[must_use]
+    pub fn bound(body: &Map<String, Value>, choices: u8, attempts: u8, price: &Price) -> Self {
+        let prompt_tokens = body.iter().fold(0_u64, |sum, (name, value)| {
+            sum.saturating_add(tokens_at_most(value)).saturating_add(byte_count(name))
+        });
+        Self {
+            prompt_tokens,
+            output_tokens: output_tokens_at_most(body, price),
+            choices: u64::from(choices.max(1)),
+            attempts: u64::from(attempts.max(1)),
+        }
+    }
+
+    /// The most that one call of the model can cost.
+    #[must_use]
+    pub const fn call(&self, price: &Price) -> MicroUsd {
+        price.cost(Usage {
+            input_tokens: self.prompt_tokens.saturating_add(GUIDANCE_TOKENS_MAX),
+            output_tokens: self.output_tokens,
+        })
+    }
+
+    /// The most that the whole request can cost, its verifiers' own calls included: `verifiers` is what
+    /// judging one candidate can cost, and a panel may run twice on it.
+    #[must_use]
+    pub const fn most(&self, price: &Price, verifiers: MicroUsd) -> MicroUsd {
+        let candidate = self.call(price).0.saturating_add(verifiers.0.saturating_mul(2));
+        MicroUsd(candidate.saturating_mul(self.choices).saturating_mul(self.attempts))
+    }
+}
+
+fn byte_count(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
+}
+
+/// How many tokens a part of a request can have: text at most one a byte, a picture its own measure.
+#[must_use]
+pub fn tokens_at_most(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) => 8,
+        Value::Number(_) => 32,
+        Value::String(text) => byte_count(text).saturating_add(MESSAGE_TOKENS),
+        Value::Array(items) => {
+            items.iter().fold(8, |sum, item| sum.saturating_add(tokens_at_most(item)))
+        }
+        Value::Object(fields) if fields.contains_key("image_url") => PART_TOKENS_MAX,
+        Value::Object(fields) => fields.iter().fold(MESSAGE_TOKENS, |sum, (name, value)| {
+            sum.saturating_add(byte_count(name)).saturating_add(tokens_at_most(value))
+        }),
+    }
+}
+
+/// What the client lets the model write, if it says so.
+#[must_use]
+pub fn stated_output_tokens(body: &Map<String, Value>) -> Option<u64> {
+    let stated = ["max_tokens", "max_completion_tokens"].map(|name| body.get(name)?.as_u64());
+    stated.into_iter().flatten().max()
+}
+
+/// What the client lets the model write, else what the model can.
+#[must_use]
+pub fn output_tokens_at_most(body: &Map<String, Value>, price: &Price) -> u64 {
+    let default = price.output_tokens_max.unwrap_or(OUTPUT_TOKENS_DEFAULT);
+    stated_output_tokens(body).unwrap_or(default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conclave_govern::Usd;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn text_has_a_token_a_byte_and_a_picture_its_own_measure() {
+        let text = "word ".repeat(1_000);
+        let message = json!({"role": "user", "content": text});
+        let bound = tokens_at_most(&message);
+        assert!((5_000..5_200).contains(&bound), "{bound}");
+        let picture = json!({"type": "image_url", "image_url": {"url": "x".repeat(1 << 20)}});
+        assert_eq!(tokens_at_most(&picture), PART_TOKENS_MAX);
+    }
+
+    #[test]
+    fn what_the_client_says_about_the_length_of_a_reply_counts_else_what_the_model_can() {
+        let price = Price { output_tokens_max: Some(900), ..Price::default() };
+        for (body, tokens) in [
+            (json!({}), 900),
+            (json!({"max_tokens": 5}), 5),
+            (json!({"max_tokens": 5, "max_completion_tokens": 7}), 7),
+            (json!({"max_tokens": -5}), 900),
+        ] {
+            let found = output_tokens_at_most(body.as_object().unwrap(), &price);
+            assert_eq!(found, tokens, "{body}");
+        }
+        let unknown = output_tokens_at_most(&Map::new(), &Price::default());
+        assert_eq!(unknown, OUTPUT_TOKENS_DEFAULT);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_within_the_size_costs_more_than_the_bound(
+            prompt in 0_u64..100_000, output in 0_u64..10_000, choices in 1_u64..8,
+            attempts in 1_u64..5, input_price in 0_u64..100_000_000, output_price in 0_u64..100_000_000,
+        ) {
+            let price = Price {
+                input_usd_per_million: Usd(MicroUsd(input_price)),
+                output_usd_per_million: Usd(MicroUsd(output_price)),
+                output_tokens_max: None,
+            };
+            let size = RequestSize { prompt_tokens: prompt, output_tokens: output, choices, attempts };
+            let call = Usage { input_tokens: prompt + GUIDANCE_TOKENS_MAX, output_tokens: output };
+            let mut all = MicroUsd(0);
+            for _ in 0..choices * attempts {
+                all = all.saturating_add(price.cost(call));
+            }
+            prop_assert!(all <= size.most(&price, MicroUsd(0)));
+        }
+    }
+}
