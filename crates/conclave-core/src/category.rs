@@ -77,7 +77,7 @@ categories! {
 impl Category {
     /// Whether this counts in `crisis` and never in `harm`.
     #[must_use]
-    pub const fn is_crisis(self) -> bool {
+    pub const fn is_about_crisis(self) -> bool {
         matches!(
             self,
             Self::CrisisSuicide | Self::CrisisSelfHarm | Self::CrisisAbuse | Self::CrisisDistress
@@ -86,7 +86,7 @@ impl Category {
 
     /// Whether this counts in `injection` and never in `harm`.
     #[must_use]
-    pub const fn is_injection(self) -> bool {
+    pub const fn is_about_injection(self) -> bool {
         matches!(self, Self::Jailbreak | Self::Injection)
     }
 

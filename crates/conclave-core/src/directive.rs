@@ -8,6 +8,11 @@ use std::fmt;
 #[serde(transparent)]
 pub struct DirectiveId(pub u16);
 
+impl DirectiveId {
+    /// The core that every other directive serves.
+    pub const FIRST: Self = Self(1);
+}
+
 impl fmt::Display for DirectiveId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "D{:03}", self.0)

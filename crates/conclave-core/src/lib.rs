@@ -14,6 +14,7 @@ mod consensus;
 mod context;
 mod deliberation;
 mod directive;
+mod guard;
 mod id;
 mod message;
 mod money;
@@ -34,6 +35,9 @@ pub use deliberation::{
     Attempt, Deliberation, GenerationFailure, Limits, PanelRun, Step, Verdict, Withheld,
 };
 pub use directive::DirectiveId;
+pub use guard::{
+    Disposition, Finding, GuardAction, GuardCode, GuardKind, GuardRule, Passage, Phase,
+};
 pub use id::{AuditId, InvalidId, KeyId, SessionId, TenantId, UserId};
 pub use message::{Content, Message, Part, Role};
 pub use money::MicroUsd;

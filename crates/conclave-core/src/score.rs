@@ -13,6 +13,8 @@ impl Score {
     pub const ZERO: Self = Self(0.0);
     /// Certain.
     pub const ONE: Self = Self(1.0);
+    /// From where on crisis and injection are acted on, in hundredths.
+    pub const DECISION_POINT: u8 = 50;
 
     /// Clamps `value` into range.
     #[must_use]
@@ -39,6 +41,22 @@ impl Score {
         #[expect(clippy::cast_sign_loss, reason = "never negative by construction")]
         let rounded = (f64::from(self.0) * 100.0).round() as u8;
         rounded
+    }
+
+    /// Whether a score of crisis means that the person needs help now.
+    #[must_use]
+    pub fn is_crisis(self) -> bool {
+        self.reaches(Self::DECISION_POINT)
+    }
+
+    /// Whether a score of injection means that somebody tries to override instructions.
+    #[must_use]
+    pub fn is_injection(self) -> bool {
+        self.reaches(Self::DECISION_POINT)
+    }
+
+    fn reaches(self, hundredths: u8) -> bool {
+        self.hundredths() >= hundredths
     }
 
     /// The smaller of two.

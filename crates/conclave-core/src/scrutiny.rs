@@ -17,8 +17,12 @@ pub enum Scrutiny {
     Strict,
 }
 
+/// The most votes that anybody may ask for.
+const QUORUM_MAX: u8 = 16;
+
 /// What a consensus must reach to deliver, in hundredths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Bars {
     /// Votes that must be cast.
     pub quorum: u8,
@@ -59,5 +63,17 @@ impl Bars {
             score: self.score.max(other.score),
             assurance: self.assurance.max(other.assurance),
         }
+    }
+
+    /// Why these cannot be anybody's bars: nothing could ever reach them.
+    #[must_use]
+    pub const fn fault(self) -> Option<&'static str> {
+        if self.quorum > QUORUM_MAX {
+            return Some("a quorum of more than 16 votes could never be reached");
+        }
+        if self.score > 100 || self.assurance > 100 {
+            return Some("score and assurance are hundredths, at most 100");
+        }
+        None
     }
 }

@@ -49,7 +49,7 @@ pub(crate) struct Scores {
 impl Scores {
     /// Combines signals.
     pub(crate) fn of(seen: &[Seen]) -> Self {
-        let injection = joined(seen, Category::is_injection, INJECTION_SHARES);
+        let injection = joined(seen, Category::is_about_injection, INJECTION_SHARES);
         let seen = &*emboldened(seen);
         let categories = categories(seen);
         let harm_unamplified = harm(&categories);
@@ -58,7 +58,7 @@ impl Scores {
         Self {
             harm: Score::new(harm_unamplified.get() * factor),
             harm_unamplified,
-            crisis: joined(seen, Category::is_crisis, CRISIS_SHARES),
+            crisis: joined(seen, Category::is_about_crisis, CRISIS_SHARES),
             injection,
             floor: reaches_floor(harm_unamplified, seen),
             categories,
@@ -80,7 +80,7 @@ impl Scores {
 /// counts more, up to its cap.
 fn emboldened(seen: &[Seen]) -> Cow<'_, [Seen]> {
     let by_classifier = |one: &Seen| one.signal.kind == SignalKind::Classifier;
-    let tries = seen.iter().filter(|one| !by_classifier(one) && one.signal.category.is_injection());
+    let tries = seen.iter().filter(|one| !by_classifier(one) && one.signal.category.is_about_injection());
     let overrides = noisy_or(tries.map(|one| &one.signal).collect(), INJECTION_SHARES);
     if overrides.hundredths() < OVERRIDES_FROM {
         return Cow::Borrowed(seen);
@@ -96,7 +96,7 @@ fn emboldened(seen: &[Seen]) -> Cow<'_, [Seen]> {
 
 /// Whether a category counts in harm.
 pub(crate) fn is_harm(category: Category) -> bool {
-    !category.is_crisis() && !category.is_injection()
+    !category.is_about_crisis() && !category.is_about_injection()
 }
 
 fn amplifiable(signal: &Signal) -> bool {
@@ -111,9 +111,9 @@ fn categories(seen: &[Seen]) -> BTreeMap<Category, Score> {
     grouped
         .into_iter()
         .map(|(category, signals)| {
-            let shares = if category.is_crisis() {
+            let shares = if category.is_about_crisis() {
                 CRISIS_SHARES
-            } else if category.is_injection() {
+            } else if category.is_about_injection() {
                 INJECTION_SHARES
             } else {
                 HARM_SHARES

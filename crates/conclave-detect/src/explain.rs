@@ -179,9 +179,9 @@ fn contributions(sight: &Sight, reading: &Reading, original: &[char]) -> Vec<Con
         taken.push(seen.clone());
         let after = Scores::of(&taken);
         let category = seen.signal.category;
-        let (score, part) = if category.is_crisis() {
+        let (score, part) = if category.is_about_crisis() {
             ("crisis", after.crisis.get() - before.crisis.get())
-        } else if category.is_injection() {
+        } else if category.is_about_injection() {
             ("injection", after.injection.get() - before.injection.get())
         } else {
             let raised = after.harm_unamplified.get() - before.harm_unamplified.get();

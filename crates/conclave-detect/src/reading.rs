@@ -140,24 +140,12 @@ impl Reading {
         self.floor || self.threshold.blocks(self.harm)
     }
 
-    /// Whether the person is in crisis: the decision point is one half.
-    #[must_use]
-    pub fn is_crisis(&self) -> bool {
-        self.crisis.hundredths() >= 50
-    }
-
-    /// Whether it tries to override instructions: the decision point is one half.
-    #[must_use]
-    pub fn is_injection(&self) -> bool {
-        self.injection.hundredths() >= 50
-    }
-
     /// The gravest harm category, for naming a directive.
     #[must_use]
     pub fn gravest(&self) -> Option<Category> {
         self.categories
             .iter()
-            .filter(|(category, _)| !category.is_crisis() && !category.is_injection())
+            .filter(|(category, _)| !category.is_about_crisis() && !category.is_about_injection())
             .max_by(|a, b| a.1.get().total_cmp(&b.1.get()))
             .map(|(category, _)| *category)
     }

@@ -140,7 +140,7 @@ impl Sight {
     /// Adds only what could override instructions, for texts that are data; it has no place in the
     /// person's own words and points at their beginning.
     pub(crate) fn absorb_injection(&mut self, data: Self) {
-        let injected = data.seen.into_iter().filter(|one| one.signal.category.is_injection());
+        let injected = data.seen.into_iter().filter(|one| one.signal.category.is_about_injection());
         self.seen.extend(injected.map(|mut one| {
             (one.signal.start, one.signal.end) = (0, 0);
             one

@@ -19,7 +19,7 @@ fn a_slow_climb_is_seen() {
     ]);
     assert!(reading.escalating);
     assert!(reading.trend.ever.sudden_spike);
-    assert!(reading.last.is_crisis() && reading.whole.is_crisis());
+    assert!(reading.last.crisis.is_crisis() && reading.whole.crisis.is_crisis());
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn only_the_person_is_judged_for_harm() {
         (Role::User, "thanks"),
     ]);
     assert!(!reading.whole.is_harmful());
-    assert!(reading.whole.is_injection());
-    assert!(!reading.last.is_injection());
+    assert!(reading.whole.injection.is_injection());
+    assert!(!reading.last.injection.is_injection());
 }
 
 #[test]

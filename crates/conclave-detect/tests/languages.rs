@@ -38,13 +38,13 @@ fn check(sentences: &Sentences) {
     assert!(seen >= 12 && sentences.harmless.len() >= 12);
     let mut wrong = failures(sentences.harm, Reading::is_harmful);
     wrong.extend(failures(sentences.crisis, |reading| {
-        reading.is_crisis() && reading.harm.hundredths() < 13
+        reading.crisis.is_crisis() && reading.harm.hundredths() < 13
     }));
     wrong.extend(failures(sentences.injection, |reading| {
-        reading.is_injection() && reading.harm.hundredths() < 30
+        reading.injection.is_injection() && reading.harm.hundredths() < 30
     }));
     wrong.extend(failures(sentences.harmless, |reading| {
-        reading.harm.hundredths() < 30 && !reading.is_crisis() && !reading.is_injection()
+        reading.harm.hundredths() < 30 && !reading.crisis.is_crisis() && !reading.injection.is_injection()
     }));
     assert!(wrong.is_empty(), "{} wrong:\n\n{}", wrong.len(), wrong.join("\n"));
 }
@@ -509,7 +509,7 @@ fn english_is_not_read_as_another_language() {
             "Men and women, black and white, sat down at the same table.",
             "I once had a data set on coin tossing; ten of us read it in a bar.",
         ],
-        |reading| reading.harm.hundredths() < 13 && !reading.is_crisis() && !reading.is_injection(),
+        |reading| reading.harm.hundredths() < 13 && !reading.crisis.is_crisis() && !reading.injection.is_injection(),
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

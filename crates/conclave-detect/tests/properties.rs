@@ -62,7 +62,7 @@ proptest! {
     #[test]
     fn crisis_and_injection_never_count_in_harm(text in text()) {
         let reading = detector().read(&text, Mode::Normal);
-        let harmful = reading.categories.keys().any(|c| !c.is_crisis() && !c.is_injection());
+        let harmful = reading.categories.keys().any(|c| !c.is_about_crisis() && !c.is_about_injection());
         prop_assert!(harmful || reading.harm == Score::ZERO);
     }
 }

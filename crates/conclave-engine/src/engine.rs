@@ -1,24 +1,22 @@
-//! The use-cases' common ground: everything a turn needs, wired once.
+//! The use-cases' common ground: everything a matter needs, wired once.
 
-use crate::governed::Governed;
-use crate::memory::Memory;
-use crate::panel::Panel;
+use crate::deliberate::{Panel, Verdicts};
+use crate::guards::{GuardEntry, PersonalData, Places};
+use crate::matter::{Matter, Memory};
 use crate::settings::Settings;
-use crate::verdicts::Verdicts;
-use crate::workshop::Workshop;
-use conclave_core::{AuditId, TenantId, UserId};
+use conclave_core::{AuditId, Bars, TenantId, UserId};
 use conclave_detect::{Course, Detector};
 use conclave_instinct::Instinct;
-use conclave_ledger::tenant_number;
+use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
 use conclave_money::Steward;
 use conclave_ports::{
-    Archive, ArchiveError, Clock, Entropy, ErasureReceipt, Ledger, ModelDirectory, Subjects,
-    SubjectsError,
+    Announcement, Archive, ArchiveError, Clock, Entropy, ErasureReceipt, Governance, Ledger,
+    ModelDirectory, PolicySource, Subjects, SubjectsError, pseudonym,
 };
-use conclave_voice::{Field, Resources, Voices};
+use conclave_voice::{Field, Voices};
 use std::sync::Arc;
 
-/// Everything a turn needs. Immutable: a reload builds a new one beside it.
+/// Everything a matter needs. Immutable: a reload builds a new one beside it.
 #[derive(Clone)]
 pub struct Engine {
     /// The frozen directives every refusal rests on.
@@ -27,13 +25,13 @@ pub struct Engine {
     pub detector: Arc<Detector>,
     /// Senses how a reply should be shaped.
     pub field: Arc<Field>,
-    /// Words the system's own messages.
+    /// Words the system's own messages, and knows where help can be found.
     pub voices: Arc<Voices>,
-    /// Where help can be found.
-    pub resources: Arc<Resources>,
     /// Proposes replies.
     pub models: Arc<dyn ModelDirectory>,
-    /// Votes on them.
+    /// Who looks at every matter, in order.
+    pub guards: Arc<[GuardEntry]>,
+    /// Votes on replies.
     pub panel: Panel,
     /// What the panel said of the same case before.
     pub verdicts: Arc<Verdicts>,
@@ -51,12 +49,16 @@ pub struct Engine {
     pub entropy: Arc<dyn Entropy>,
     /// What the operator set.
     pub settings: Arc<Settings>,
-    /// Knows the policies of tenants and keeps their money; absent where none is kept.
+    /// What tenants may do.
+    pub policies: Arc<dyn PolicySource>,
+    /// Keeps their money; absent where none is kept.
     pub steward: Option<Arc<Steward>>,
-    /// Who may what, as far as it is set up.
-    pub governed: Governed,
-    /// What recipes work with.
-    pub workshop: Arc<Workshop>,
+    /// Knows what people and communities have said; absent where nobody keeps it.
+    pub governance: Option<Arc<dyn Governance>>,
+    /// Where words may go.
+    pub places: Arc<Places>,
+    /// Finds what identifies people.
+    pub personal_data: Arc<PersonalData>,
 }
 
 impl Engine {
@@ -92,9 +94,44 @@ impl Engine {
         Ok(receipt)
     }
 
-    pub(crate) fn new_audit_id(&self, now_ms: u64) -> AuditId {
+    /// Notes that somebody saw the words of a decision; the reader stands in the leaf as a pseudonym.
+    pub fn note_transcript_read(&self, tenant: &TenantId, reader: &str, read: AuditId) {
+        let key = &self.settings.pseudonym_key;
+        let reader = pseudonym(key, b"reader", tenant.as_str(), reader);
+        let draft = Draft {
+            public: Value::map([
+                ("what", Value::from("decision.read")),
+                ("decision", Value::Bytes(read.0.into_bytes().to_vec())),
+                ("reader", Value::Bytes(reader.to_vec())),
+            ]),
+            ..self.settings.stamp(Kind::AdminAction, tenant_number(tenant.as_str()))
+        };
+        self.ledger.append_soon(draft, Body::empty());
+    }
+
+    /// The bars a matter's replies must reach: the scrutiny's own, raised by the operator and the tenant.
+    #[must_use]
+    pub fn bars<C: ?Sized>(&self, matter: &Matter<C>) -> Bars {
+        let own = [self.settings.bars_min, matter.policy().bars_min];
+        own.into_iter().flatten().fold(matter.scrutiny.bars(), Bars::raised_to)
+    }
+
+    /// A new id for a decision.
+    pub fn new_audit_id(&self, now_ms: u64) -> AuditId {
         let mut random = [0; 10];
         self.entropy.fill(&mut random);
         AuditId::from_parts(now_ms, random)
+    }
+
+    /// Tells a tenant's webhooks; nobody waits for it.
+    pub fn announce_soon(&self, tenant: &TenantId, announcement: Announcement) {
+        let Some(governance) = self.governance.clone() else { return };
+        let tenant = tenant.clone();
+        tokio::spawn(async move {
+            let kind = announcement.kind.as_str();
+            if let Err(error) = governance.announce(&tenant, announcement).await {
+                tracing::error!(kind, %error, "webhooks could not be told");
+            }
+        });
     }
 }

@@ -1,75 +1,39 @@
-//! The use-cases: what happens to a turn, run through ports.
+//! The pipeline every request goes through: admit, guard, deliberate, guard, conclude.
+//!
+//! [`matter`] is what goes through, [`guards`] who looks at it, [`deliberate`] how a reply is written and
+//! judged, [`conclude`] what is made of the result, [`talk`] the use-cases of a conversation. Recipes run
+//! over the same parts from their own crate.
 //!
 //! **Invariant:** rules live in the pure crates; here they are only put in order and given time,
 //! storage and models.
 
-mod agreed;
-mod books;
 mod check;
-mod check_line;
-mod contact;
-mod decision;
-mod deliver;
-mod delivery;
-mod embed;
+mod conclude;
+mod deliberate;
 mod engine;
-mod execute;
-mod governed;
-mod guard_budget;
-mod guard_culture;
 mod guards;
-mod handing_out;
-mod holding;
-mod latency;
-mod long_text;
-mod memory;
-mod moderate;
-mod off_thread;
-mod panel;
-mod permission;
-mod preflight;
-mod recipe_calls;
-mod record;
-mod release;
-mod rests_on;
-mod run_model;
-mod run_panel;
-mod run_record;
-mod running;
-mod runs;
-mod sentinel;
+mod matter;
 mod settings;
-mod spans;
-mod spend;
-mod transcript;
-mod turn;
-mod unread;
-mod verdicts;
-mod windows;
-mod workshop;
+mod talk;
 
 /// What texts were read as; part of a [`Case`].
 pub use conclave_detect::Reading;
-
-pub use check::{Answer, Checker, PiiLine, Question, VoteLine};
-pub use check_line::LineError;
-pub use decision::{Choice, Decision, Delivered, Terms, Window};
-pub use deliver::{DeliverError, Reply};
-pub use delivery::Delivery;
-pub use embed::Vectors;
-pub use engine::Engine;
-pub use execute::{Ending, ExecuteError, Executed};
-pub use governed::Governed;
-pub use handing_out::FetchedRun;
-pub use memory::{Memory, Remembered};
-pub use panel::{BuiltIn, Panel};
-pub use permission::{Interface, Refusal};
-pub use recipe_calls::{InterviewFocus, PlaybookBrief, RecipeCaller, ThreadMessage};
-pub use release::{Progress, ReleasedWindow};
-pub use running::Run;
-pub use settings::{AuditFailure, Settings, StreamPolicy};
-pub use turn::Turn;
-pub use verdicts::Verdicts;
-pub use workshop::{RecipeSettings, Workshop, WorkshopError};
-
 pub use conclave_ports::*;
+
+pub use check::{Answer, Checker, LineError, PiiLine, Question, VoteLine};
+pub use conclude::{
+    Choice, Decision, DecisionEntry, DeliverError, Delivered, Delivery, RecordedDecision, Reply,
+    Stop, Terms, Window, Words, about_model, bars_value, guard_rows, panel_value, statements,
+};
+pub use deliberate::{BuiltIn, Panel, Progress, ReleasedWindow, Verdicts};
+pub use engine::Engine;
+pub use guards::{
+    BUILTIN_MODEL, Effect, Examined, Guard, GuardEntry, GuardError, Payment, PersonalData, Places,
+    harm_of, is_unseen, read_words, standard_guards, within_patience,
+};
+pub use matter::{
+    ConsentQuestion, Content, ExcessTokens, Hold, Matter, Memory, PriorApproval, Purpose,
+    Remembered, Turn,
+};
+pub use settings::{AuditFailure, Settings, StreamPolicy};
+pub use talk::Vectors;

@@ -1,8 +1,8 @@
 //! What an operator may set about turns; what the directives fix is not here.
 
-use conclave_core::{Bars, Mode, Scrutiny};
+use conclave_core::{Bars, Mode, Scrutiny, Sensitivity};
 pub use conclave_govern::AuditFailure;
-use conclave_ports::Stamp;
+use conclave_ledger::{Draft, Kind};
 use std::time::Duration;
 
 /// When the parts of a streamed reply may leave.
@@ -41,6 +41,8 @@ pub struct Settings {
     pub audit_failure: AuditFailure,
     /// When the parts of a streamed reply may leave.
     pub stream: StreamPolicy,
+    /// The only models for material of high or sacred sensitivity; any where empty.
+    pub sensitive_models: Vec<String>,
     /// The version that decided, for the ledger.
     pub build: String,
     /// The digest of the policy in force.
@@ -67,6 +69,7 @@ impl Settings {
             staffed: false,
             audit_failure: AuditFailure::Hold,
             stream: StreamPolicy::Buffered,
+            sensitive_models: Vec::new(),
             build: env!("CARGO_PKG_VERSION").to_owned(),
             policy: [0; 32],
             directives: [0; 32],
@@ -74,17 +77,23 @@ impl Settings {
         }
     }
 
-    /// What every entry says about this program and configuration.
+    /// An entry that is about to be written, with the version, the policy and the directives that decided.
     #[must_use]
-    pub fn stamp(&self) -> Stamp {
-        let Self { policy, directives, build, .. } = self;
-        Stamp { policy: *policy, directives: *directives, build: build.clone() }
+    pub fn stamp(&self, kind: Kind, tenant: u64) -> Draft {
+        Draft {
+            policy: self.policy,
+            directives: self.directives,
+            build: self.build.clone(),
+            ..Draft::new(kind, tenant)
+        }
     }
 
-    /// The bars for a scrutiny, raised by the operator's own.
+    /// Whether a model may be shown material of this sensitivity.
     #[must_use]
-    pub fn bars(&self, scrutiny: Scrutiny) -> Bars {
-        let bars = scrutiny.bars();
-        self.bars_min.map_or(bars, |own| bars.raised_to(own))
+    pub fn permits(&self, model: &str, sensitivity: Sensitivity) -> bool {
+        let is_grave = matches!(sensitivity, Sensitivity::High | Sensitivity::Sacred);
+        !is_grave
+            || self.sensitive_models.is_empty()
+            || self.sensitive_models.iter().any(|known| known == model)
     }
 }

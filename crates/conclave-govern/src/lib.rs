@@ -6,6 +6,7 @@ mod allowance;
 mod consent;
 mod culture;
 mod dollars;
+mod jurisdiction;
 mod labels;
 mod looking;
 mod names;
@@ -27,6 +28,7 @@ pub use consent::{
 };
 pub use culture::{CulturalAsk, CulturalFinding, Issue};
 pub use dollars::{USD_MAX, Usd};
+pub use jurisdiction::{JurisdictionRuling, Jurisdictions, Transfer};
 pub use labels::{LABELS, Label, LabelEffect};
 pub use looking::{Protocols, look};
 pub use names::{NAME_BYTES_MAX, Unfit};

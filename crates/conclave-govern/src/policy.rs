@@ -3,8 +3,9 @@
 //! **Invariant:** a policy can only be stricter than the directives' floor and what the operator set;
 //! one that would be laxer is refused when it is written.
 
-use crate::{AccountKey, LINES_MAX, Line, Period, Price, Rates, Scope, Scopes, Usd};
-use conclave_core::{FLOOR, MicroUsd, Mode, Scrutiny};
+use crate::{AccountKey, LINES_MAX};
+use crate::{Line, Period, Price, Rates, Scope, Scopes, Usd};
+use conclave_core::{Bars, FLOOR, GuardKind, MicroUsd, Mode, Scrutiny};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -67,6 +68,60 @@ impl Default for Breaker {
     }
 }
 
+/// What happens to identifying data in a person's messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageData {
+    /// The model sees it.
+    #[default]
+    Pass,
+    /// The model sees tokens in its place.
+    Redact,
+    /// A message that has any is refused.
+    Block,
+}
+
+/// What happens to identifying data that a reply brings up by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyData {
+    /// It leaves.
+    Pass,
+    /// Numbers of cards, accounts, documents, patients and national ids are replaced.
+    #[default]
+    AccountNumbers,
+    /// Everything that identifies somebody is replaced.
+    Redact,
+}
+
+/// What happens to identifying data in conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PersonalDataPolicy {
+    /// In what a person writes.
+    pub messages: MessageData,
+    /// Whether what was kept from the model is put back in the reply to the person it belongs to.
+    pub restore: bool,
+    /// In what a reply brings up by itself.
+    pub replies: ReplyData,
+}
+
+impl Default for PersonalDataPolicy {
+    fn default() -> Self {
+        Self { messages: MessageData::Pass, restore: true, replies: ReplyData::AccountNumbers }
+    }
+}
+
+impl PersonalDataPolicy {
+    fn strictest(self, other: Self) -> Self {
+        Self {
+            messages: self.messages.max(other.messages),
+            restore: self.restore && other.restore,
+            replies: self.replies.max(other.replies),
+        }
+    }
+}
+
 /// What a tenant may do and spend. Everything may be left out; then the operator's word holds alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -117,8 +172,16 @@ pub struct TenantPolicy {
     /// From which harm score on an input is blocked, in hundredths; stricter than the mode's only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harm_threshold: Option<u8>,
+    /// Bars that every reply must reach on top of its scrutiny's own; each may only raise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bars_min: Option<Bars>,
     /// Whether an attempt to override instructions is refused instead of flagged.
     pub block_injection: bool,
+    /// What happens to identifying data in conversations.
+    pub personal_data: PersonalDataPolicy,
+    /// Guards that only watch: what they find is recorded and changes nothing. What reaches the
+    /// directives' floor is stopped all the same.
+    pub monitor_guards: Vec<GuardKind>,
     /// Recipes that need a person's consent even where they would not by themselves.
     pub require_consent_for_agents: Vec<String>,
     /// Countries whose rules the tenant stands under, as ISO 3166 codes.
@@ -153,7 +216,10 @@ impl Default for TenantPolicy {
             modes: None,
             scrutiny_min: None,
             harm_threshold: None,
+            bars_min: None,
             block_injection: false,
+            personal_data: PersonalDataPolicy::default(),
+            monitor_guards: Vec::new(),
             require_consent_for_agents: Vec::new(),
             regions: Vec::new(),
             retention_days: None,
@@ -210,6 +276,9 @@ impl TenantPolicy {
             if threshold == 0 {
                 return Err(PolicyError::new("harm_threshold", "0 would block every text"));
             }
+        }
+        if let Some(fault) = self.bars_min.and_then(Bars::fault) {
+            return Err(PolicyError::new("bars_min", fault));
         }
         if self.modes.as_ref().is_some_and(Vec::is_empty) {
             return Err(PolicyError::new("modes", "without any mode nothing could be asked"));
@@ -288,6 +357,12 @@ impl TenantPolicy {
         self.require_consent_for_agents.iter().any(|name| name == agent || name == "*")
     }
 
+    /// Whether a guard only watches.
+    #[must_use]
+    pub fn monitors(&self, guard: GuardKind) -> bool {
+        self.monitor_guards.contains(&guard)
+    }
+
     /// Whether any limit on money is in force.
     #[must_use]
     pub fn limits_money(&self) -> bool {
@@ -357,6 +432,7 @@ impl TenantPolicy {
             alert_at_percent,
             breaker,
             modes,
+            monitor_guards,
             retention_days
         );
         // Whoever must be asked, and where words may go, can only become more.
@@ -368,7 +444,12 @@ impl TenantPolicy {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
+        self.bars_min = match (self.bars_min, defaults.bars_min) {
+            (Some(one), Some(other)) => Some(one.raised_to(other)),
+            (one, other) => one.or(other),
+        };
         self.block_injection |= defaults.block_injection;
+        self.personal_data = self.personal_data.strictest(defaults.personal_data);
         self.rates = self.rates.strictest(defaults.rates);
         self
     }

@@ -79,7 +79,7 @@ fn every_harm_and_every_duty_has_at_least_two() {
     let set = shipped();
     for topic in Topic::all() {
         let count = set.iter().filter(|directive| directive.topic == topic).count();
-        let crisis = matches!(topic, Topic::Hazard(category) if category.is_crisis());
+        let crisis = matches!(topic, Topic::Hazard(category) if category.is_about_crisis());
         assert!(if crisis { count == 0 } else { count >= 2 }, "{topic} has {count}");
     }
 }
@@ -87,7 +87,7 @@ fn every_harm_and_every_duty_has_at_least_two() {
 #[test]
 fn a_block_of_a_harm_rests_on_a_directive_about_it_that_is_no_core() {
     let set = shipped();
-    for &category in Category::ALL.iter().filter(|category| !category.is_crisis()) {
+    for &category in Category::ALL.iter().filter(|category| !category.is_about_crisis()) {
         let directive = set.get(set.for_category(category)).unwrap();
         assert_eq!(directive.topic, Topic::Hazard(category));
         assert!(directive.id.0 > 5, "{category:?} rests on the bare core {}", directive.id);
@@ -98,7 +98,7 @@ fn a_block_of_a_harm_rests_on_a_directive_about_it_that_is_no_core() {
 fn each_crisis_rests_on_its_own_duty_of_care() {
     let set = shipped();
     let mut ids = BTreeSet::new();
-    for &category in Category::ALL.iter().filter(|category| category.is_crisis()) {
+    for &category in Category::ALL.iter().filter(|category| category.is_about_crisis()) {
         let directive = set.get(set.for_category(category)).unwrap();
         assert_eq!(directive.topic, Topic::Duty(Duty::Care), "{category:?}");
         ids.insert(directive.id);

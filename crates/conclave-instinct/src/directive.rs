@@ -111,8 +111,8 @@ impl Topic {
         Self::all().find(|topic| topic.as_str() == name)
     }
 
-    const fn is_crisis(self) -> bool {
-        matches!(self, Self::Hazard(category) if category.is_crisis())
+    const fn is_about_crisis(self) -> bool {
+        matches!(self, Self::Hazard(category) if category.is_about_crisis())
     }
 }
 
@@ -170,7 +170,7 @@ impl Directive {
     /// Whether a block of this topic may rest on it: it is about that topic, or it is the care owed
     /// to a person in that crisis.
     pub(crate) fn can_support(&self, topic: Topic) -> bool {
-        topic == self.topic || (topic.is_crisis() && self.topic == Topic::Duty(Duty::Care))
+        topic == self.topic || (topic.is_about_crisis() && self.topic == Topic::Duty(Duty::Care))
     }
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn is_japanese(language: &str) -> bool {
 
 fn no_crisis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Topic, D::Error> {
     let topic = Topic::deserialize(deserializer)?;
-    if topic.is_crisis() {
+    if topic.is_about_crisis() {
         return Err(serde::de::Error::custom(format!(
             "`{topic}` is a crisis, not a harm: write the duty as `care` and name it in `basis_for`"
         )));

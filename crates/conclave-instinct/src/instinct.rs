@@ -7,7 +7,7 @@ use crate::basis::Basis;
 use crate::directive::{Directive, Duty, is_japanese};
 use crate::signature::{self, PinnedKey};
 use crate::{InstinctError, check};
-use conclave_core::{Category, DirectiveId, Reason};
+use conclave_core::{Category, DirectiveId, Finding, GuardCode, GuardKind, Reason};
 use serde::Deserialize;
 
 /// How many directives there are.
@@ -95,6 +95,37 @@ impl Instinct {
     #[must_use]
     pub const fn for_duty(&self, duty: Duty) -> DirectiveId {
         self.basis.duty(duty)
+    }
+
+    /// The directive that what a guard found rests on: the one table from codes to directives. Money
+    /// and the models a tenant may use are contract, not conscience, and rest on none.
+    #[must_use]
+    pub fn for_finding(&self, finding: &Finding) -> Option<DirectiveId> {
+        let duty = match finding.code? {
+            GuardCode::ConsentRequired
+            | GuardCode::ConsentWithdrawn
+            | GuardCode::ConsentUnverified => Duty::Consent,
+            GuardCode::Jurisdiction | GuardCode::JurisdictionUnknown | GuardCode::PersonalData => {
+                Duty::PrivacyDuty
+            }
+            GuardCode::Cultural | GuardCode::Sacred | GuardCode::NoElders => Duty::Culture,
+            GuardCode::Injection => return Some(self.for_category(Category::Injection)),
+            GuardCode::Harmful | GuardCode::Toxicity => return Some(DirectiveId::FIRST),
+            GuardCode::GuardFailed => match finding.guard {
+                GuardKind::Culture => Duty::Culture,
+                GuardKind::Consent => Duty::Consent,
+                GuardKind::PersonalData | GuardKind::Jurisdiction => Duty::PrivacyDuty,
+                _ => return Some(DirectiveId::FIRST),
+            },
+            GuardCode::UnknownModel
+            | GuardCode::ModelNotPermitted
+            | GuardCode::TooLong
+            | GuardCode::InsufficientQuota
+            | GuardCode::Unpriced
+            | GuardCode::NoBudgetKept
+            | GuardCode::Downgraded => return None,
+        };
+        Some(self.for_duty(duty))
     }
 
     /// The directive an objection of a verifier rests on; some, such as doubt, rest on none.

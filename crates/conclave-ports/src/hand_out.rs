@@ -13,6 +13,9 @@ use thiserror::Error;
 
 /// The name under which a decision keeps the review it needs.
 pub const REVIEW_WORDS: &str = "review";
+/// The name under which a decision keeps what waits for a person. Only a decided review opens it; whatever
+/// else reads a decision passes it over.
+pub const HELD_WORDS: &str = "held";
 /// The name under which a decision keeps its [`ConsentBasis`].
 pub const CONSENT_WORDS: &str = "consented";
 /// What a person agrees to who agrees to conversations.

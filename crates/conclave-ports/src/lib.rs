@@ -35,7 +35,7 @@ pub use governance::{
     Announcement, EventKind, GovernError, Governance, answer_in_time,
 };
 pub use hand_out::{
-    CHAT_PURPOSE, CHAT_SCOPE, CONSENT_WORDS, ConsentBasis, ConsentGap, HandOut, HandOutError,
+    CHAT_PURPOSE, CHAT_SCOPE, CONSENT_WORDS, ConsentBasis, ConsentGap, HELD_WORDS, HandOut, HandOutError,
     Hindrance, REVIEW_WORDS, review_id,
 };
 pub use heard::{MEMORY_WORDS, SensorShare, StandingOverTime};

@@ -1,16 +1,15 @@
 //! Recipes: jobs with a known shape, what guards them, and how their results are measured.
 //!
-//! **Invariant:** pure: no clock, no file, no network. What a recipe file says is data; a tenant adds its
-//! own without recompiling.
+//! **Invariant:** what a recipe file says is data; a tenant adds its own without recompiling. Everything but
+//! [`run`] is pure: no clock, no file, no network.
 
 mod citation;
 mod empathy;
-mod guard;
-mod jurisdiction;
 mod kpi;
 mod prompt;
 mod recipe;
 mod request;
+mod run;
 mod schema;
 mod thresholds;
 mod transcript;
@@ -20,8 +19,6 @@ pub use citation::{
     CLAIMS_MAX, Citation, CitationReport, ClaimPlace, Fault, check as check_citations, check_one,
 };
 pub use empathy::{Acts, Address, Empathy};
-pub use guard::{Guard, GuardAction, GuardOutcome, GuardRule, Passage, Phase, Taken, passage};
-pub use jurisdiction::{Jurisdictions, Ruling, Transfer};
 pub use kpi::{NAMES as KPI_NAMES, Reviewed, RunFigures, edit_distance, kpis};
 pub use prompt::{Prompt, Template, answered, correction, prompt};
 pub use recipe::{
@@ -29,6 +26,10 @@ pub use recipe::{
     TokenLimits, Work,
 };
 pub use request::{RunContext, RunOptions, RunRequest, Wrong};
+pub use run::{
+    ExecuteError, ExecutedRun, FetchedRun, InterviewFocus, PlaybookBrief, RecipeCaller,
+    RecipeRunner, RecipeSettings, Run, RunEnding, ThreadMessage, Workshop, WorkshopError,
+};
 pub use schema::{PROBLEMS_MAX, Problem, Schema, SchemaError};
 pub use thresholds::{Evaluation, Measured, Metric, OwnThresholds, Thresholds, evaluate};
 pub use transcript::{SEGMENTS_MAX, Segment, TEXT_BYTES_MAX, TRANSCRIPTS_MAX, Transcript, shown};

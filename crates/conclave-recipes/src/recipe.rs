@@ -5,7 +5,7 @@
 
 use crate::citation::ClaimPlace;
 use crate::empathy::Address;
-use crate::guard::{Guard, GuardRule};
+use conclave_core::{GuardKind, GuardRule};
 use crate::prompt::Template;
 use crate::schema::Schema;
 use crate::thresholds::{OwnThresholds, Thresholds};
@@ -245,7 +245,7 @@ impl Recipe {
 
     /// How this recipe wants a guard, if it wants it.
     #[must_use]
-    pub fn guard(&self, guard: Guard) -> Option<&GuardRule> {
+    pub fn guard(&self, guard: GuardKind) -> Option<&GuardRule> {
         self.guards.iter().find(|rule| rule.guard == guard)
     }
 

@@ -1,7 +1,7 @@
 //! The built-in recipes hold what the specification says of each, and bad files are refused.
 
 use super::*;
-use crate::guard::GuardAction;
+use conclave_core::{GuardAction, GuardKind};
 
 fn recipes() -> Recipes {
     Recipes::builtin().unwrap()
@@ -24,10 +24,10 @@ fn there_are_seven_recipes() {
 }
 
 /// Name, tokens in and out, whether a person approves, guards with their action and whether they block.
-type Row = (&'static str, u32, u32, bool, &'static [(Guard, GuardAction, bool)]);
+type Row = (&'static str, u32, u32, bool, &'static [(GuardKind, GuardAction, bool)]);
 
 const TABLE: &[Row] = {
-    use Guard::{Budget, Consent, Cultural, Jurisdiction, Pii, Toxicity};
+    use GuardKind::{Budget, Consent, Culture, Jurisdiction, PersonalData, Toxicity};
     use GuardAction::{Block, ElderReview, Flag, Redact};
     &[
         (
@@ -36,9 +36,9 @@ const TABLE: &[Row] = {
             4_000,
             false,
             &[
-                (Cultural, Flag, false),
+                (Culture, Flag, false),
                 (Consent, Block, true),
-                (Pii, Redact, true),
+                (PersonalData, Redact, true),
                 (Jurisdiction, Block, true),
             ],
         ),
@@ -47,7 +47,7 @@ const TABLE: &[Row] = {
             16_000,
             4_000,
             false,
-            &[(Cultural, ElderReview, true), (Consent, Block, true), (Pii, Redact, false)],
+            &[(Culture, ElderReview, true), (Consent, Block, true), (PersonalData, Redact, false)],
         ),
         (
             "de-escalator",
@@ -55,9 +55,9 @@ const TABLE: &[Row] = {
             2_000,
             true,
             &[
-                (Cultural, ElderReview, true),
+                (Culture, ElderReview, true),
                 (Consent, Block, true),
-                (Pii, Redact, true),
+                (PersonalData, Redact, true),
                 (Toxicity, Block, true),
             ],
         ),
@@ -66,7 +66,7 @@ const TABLE: &[Row] = {
             32_000,
             8_000,
             false,
-            &[(Cultural, Flag, false), (Consent, Block, true), (Pii, Redact, true)],
+            &[(Culture, Flag, false), (Consent, Block, true), (PersonalData, Redact, true)],
         ),
         (
             "playbook-composer",
@@ -74,9 +74,9 @@ const TABLE: &[Row] = {
             4_000,
             true,
             &[
-                (Cultural, Flag, false),
+                (Culture, Flag, false),
                 (Consent, Block, true),
-                (Pii, Redact, true),
+                (PersonalData, Redact, true),
                 (Budget, Block, true),
             ],
         ),
@@ -96,7 +96,7 @@ fn limits_guards_and_actions_are_those_of_the_specification() {
             recipe.guards.iter().map(|rule| (rule.guard, rule.action, rule.blocking)).collect();
         assert_eq!(got, *guards, "{name}");
     }
-    let line = |name| recipes().find(name).unwrap().guard(Guard::Toxicity).unwrap().threshold;
+    let line = |name| recipes().find(name).unwrap().guard(GuardKind::Toxicity).unwrap().threshold;
     assert_eq!(line("de-escalator"), Some(30));
 }
 

@@ -159,7 +159,7 @@ pub fn is_guessed(case: &Case) -> bool {
         .input
         .signals
         .iter()
-        .filter(|signal| !signal.category.is_crisis() && !signal.category.is_injection());
+        .filter(|signal| !signal.category.is_about_crisis() && !signal.category.is_about_injection());
     let mut kinds = harms.map(|signal| signal.kind).peekable();
     kinds.peek().is_some() && kinds.all(|kind| kind == SignalKind::Classifier)
 }

@@ -63,7 +63,7 @@ impl Manner {
             // Warmth is like what binds, and practical help like what encourages: there a faint likeness says nothing. And
             // somebody in crisis is not kept waiting for a reply because of one.
             hears_faint: matches!(fault, Some(Fault::Dismisses | Fault::Deceives | Fault::Demeans))
-                && !case.input.is_crisis(),
+                && !case.input.crisis.is_crisis(),
         }
     }
 

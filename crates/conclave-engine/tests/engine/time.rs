@@ -231,7 +231,7 @@ async fn every_result_of_tools_that_were_asked_at_once_is_read_for_injection() {
         Message::text(Role::Tool, "Sunny, 20 degrees."),
     ];
     let seen = decided(&house.engine, brought_by_ana(&conversation)).await;
-    assert!(seen.input.is_injection());
+    assert!(seen.input.injection.is_injection());
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The governance sentinel: whether a request or a result may pass, with every reason.
 
+use conclave_core::Score;
 use serde_json::{Value, json};
 
 /// What was seen in the texts, in hundredths where it is a score.
@@ -172,7 +173,7 @@ fn texts(input: &Value, seen: &Seen, flags: &mut Flags) {
     if seen.harm_request >= HARM {
         flags.add("toxicity", "error", "What is asked for would harm somebody.", "request.input");
     }
-    if seen.injection >= 50 {
+    if seen.injection >= Score::DECISION_POINT {
         flags.add("injection", "warning", "The material speaks to the model.", "request.input");
     }
     if input["phase"] != "post" {
@@ -194,7 +195,7 @@ fn escalations(flags: &Flags, sacred: bool, seen: &Seen) -> Vec<Value> {
     if sacred {
         to.push(json!({"to": "elder", "urgency": "high"}));
     }
-    if seen.crisis >= 50 {
+    if seen.crisis >= Score::DECISION_POINT {
         to.push(json!({"to": "admin", "urgency": "urgent"}));
     }
     if flags.has("error") {

@@ -34,7 +34,7 @@ impl Turn {
     pub fn read(case: &Case, lexicon: &Lexicon) -> Self {
         let mut said = case.conversation.iter().rev().filter(|message| message.role == Role::User);
         let mut turn =
-            Self { exchange: case.exchange(), crisis: case.input.is_crisis(), ..Self::default() };
+            Self { exchange: case.exchange(), crisis: case.input.crisis.is_crisis(), ..Self::default() };
         if let Some(last) = said.next() {
             let tokens = tokens_of(last, lexicon);
             turn.letters = tokens.letters;

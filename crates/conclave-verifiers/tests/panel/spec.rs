@@ -55,7 +55,7 @@ fn a_kind_reply_that_names_suicide_and_offers_help_is_delivered_even_strictly() 
         ),
     ] {
         let case = bench.case(said, reply);
-        assert!(case.input.is_crisis(), "{said}");
+        assert!(case.input.crisis.is_crisis(), "{said}");
         let objections = crate::support::objections(&bench.judges, &case);
         assert!(bench.delivers(&case, Scrutiny::Strict), "{said}: {objections}");
     }

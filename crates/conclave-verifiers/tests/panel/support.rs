@@ -139,7 +139,7 @@ pub fn ballots(judges: &[Box<dyn Judge>], case: &Case) -> Vec<Ballot> {
 
 /// What the panel decides.
 pub fn panel(judges: &[Box<dyn Judge>], case: &Case, scrutiny: Scrutiny) -> Consensus {
-    decide(&ballots(judges, case), scrutiny.bars(), case.input.is_crisis())
+    decide(&ballots(judges, case), scrutiny.bars(), case.input.crisis.is_crisis())
 }
 
 /// What was objected to, for a message.

@@ -23,7 +23,7 @@ pub(super) fn interfere(
     crisis: Score,
     seed: u64,
 ) -> FieldState {
-    let in_crisis = is_crisis(crisis);
+    let in_crisis = crisis.is_crisis();
     let weights: Vec<f32> =
         sensed.iter().map(|one| one.intensity * weight(one.sensor, in_crisis)).collect();
     let total: f32 = weights.iter().sum();
@@ -47,11 +47,6 @@ pub(super) fn interfere(
         sensors: states(sensed, &weights, total),
     };
     if in_crisis { steady(state) } else { state }
-}
-
-/// The decision point of crisis is one half.
-pub(super) fn is_crisis(crisis: Score) -> bool {
-    crisis.hundredths() >= 50
 }
 
 /// The layer's weight, shared by its sensors.

@@ -71,7 +71,7 @@ impl Situation {
         }
     }
 
-    const fn is_crisis(self) -> bool {
+    const fn speaks_to_crisis(self) -> bool {
         matches!(self, Self::SafeCompletion | Self::CrisisSupport)
     }
 }
@@ -96,10 +96,10 @@ pub struct Speech<'a> {
 impl Speech<'_> {
     /// Whether the person themselves may be in danger.
     fn needs_resources(&self) -> bool {
-        self.situation.is_crisis()
+        self.situation.speaks_to_crisis()
             || self
                 .category
-                .is_some_and(|category| category.is_crisis() || category == Category::SelfHarm)
+                .is_some_and(|category| category.is_about_crisis() || category == Category::SelfHarm)
     }
 }
 

@@ -111,7 +111,7 @@ impl Responder {
             howtos: &self.howtos,
             reading,
             text,
-            crisis: crisis.hundredths() >= 50,
+            crisis: crisis.is_crisis(),
             emotional_before: memory.emotional,
         }
         .act()

@@ -1,0 +1,270 @@
+//! Deliberation: a model proposes, everybody on the panel judges blind, and the state machine of
+//! `conclave-core` says what comes next.
+//!
+//! Here the steps are only carried out and timed. Whether a reply is good enough is decided in
+//! `core/consensus.rs`, and what follows from that in `core/deliberation.rs`.
+
+mod case;
+mod panel;
+mod stream;
+mod verdicts;
+mod windows;
+
+pub(crate) use case::{CaseMaterial, Patience};
+pub use panel::{BuiltIn, Panel};
+pub(crate) use stream::joined;
+pub use stream::{Progress, ReleasedWindow};
+pub use verdicts::Verdicts;
+
+use crate::conclude::{Choice, spans};
+use crate::engine::Engine;
+use crate::matter::{Matter, Turn, TurnContent, off_thread};
+use crate::guards::{GuardError, read_words};
+use conclave_core::{
+    Ballot, Candidate, Deliberation, GenerationFailure, Limits, Message, Mode, Outcome, PanelRun,
+    Phase, Reason, Step, Verdict, decide,
+};
+use conclave_ports::trace::{self, SpanKind};
+use conclave_ports::{Model, ModelError, ModelRequest};
+use conclave_verifiers::Case;
+use conclave_voice::FieldState;
+use futures_util::future::BoxFuture;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+use verdicts::Grounds;
+
+/// Time kept back for the panel's last word and for recording it.
+const RECORDING_RESERVE: Duration = Duration::from_millis(200);
+
+/// What every deliberation of a turn shares.
+pub(crate) struct Course<'a> {
+    pub matter: &'a Matter<TurnContent>,
+    pub model: &'a dyn Model,
+    pub field: Arc<FieldState>,
+    pub limits: Limits,
+    pub deadline: Instant,
+}
+
+impl<'a> Course<'a> {
+    pub(crate) fn new(
+        engine: &Engine,
+        matter: &'a Matter<TurnContent>,
+        model: &'a dyn Model,
+        field: Arc<FieldState>,
+        attempts_max: u8,
+    ) -> Self {
+        let crisis = matter.crisis().is_crisis();
+        let settings = &engine.settings;
+        let whole = if crisis { settings.crisis_deadline } else { settings.turn_deadline };
+        Self {
+            matter,
+            model,
+            field,
+            limits: Limits { attempts_max, bars: engine.bars(matter), crisis },
+            deadline: matter.started + whole.saturating_sub(RECORDING_RESERVE),
+        }
+    }
+
+    fn turn(&self) -> &'a Turn {
+        &self.matter.content.turn
+    }
+
+    fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// What a model is asked at an attempt.
+    fn request(&self, index: u8, attempt: u8, reasons: Vec<Reason>) -> ModelRequest {
+        let turn = self.turn();
+        let shaping = conclave_voice::shape(&self.field, &self.matter.reading.language);
+        let seed = turn.seed().wrapping_add(u64::from(index) << 8);
+        ModelRequest {
+            body: turn.body.clone(),
+            conversation: turn.conversation.clone(),
+            guidance: Some(shaping.guidance_with(&reasons)),
+            temperature: Some(shaping.temperature),
+            field: self.field.clone(),
+            crisis: self.matter.crisis(),
+            reasons,
+            attempt,
+            seed: seed.wrapping_add(u64::from(attempt)),
+            timeout: self.time_left(),
+        }
+    }
+
+    /// What a model answers, if it does in time.
+    async fn answer_in_time(
+        &self,
+        attempt: u8,
+        asked: BoxFuture<'_, Result<Candidate, ModelError>>,
+    ) -> Result<Candidate, GenerationFailure> {
+        let model = self.matter.model.as_deref().unwrap_or_default();
+        let answered = async {
+            match timeout_at(self.deadline, asked).await {
+                Ok(Ok(candidate)) => Ok(candidate),
+                Ok(Err(error)) => {
+                    tracing::warn!(model, %error, "the model gave no candidate");
+                    Err(error.failure)
+                }
+                Err(_elapsed) => Err(GenerationFailure::Timeout),
+            }
+        };
+        let report = |answered: &_| spans::about_model(model, attempt, answered);
+        trace::span("chat", SpanKind::Client, answered, report).await
+    }
+}
+
+/// How a deliberation ended.
+pub(crate) struct Deliberated {
+    pub verdict: Verdict,
+    pub attempts: Vec<conclave_core::Attempt>,
+    pub model_time: Duration,
+}
+
+impl Deliberated {
+    /// The candidate that may be delivered.
+    pub(crate) fn passed(&self) -> Option<Candidate> {
+        let Verdict::Deliver { attempt } = self.verdict else { return None };
+        self.attempts.get(usize::from(attempt))?.candidate.as_ref().ok().cloned()
+    }
+}
+
+impl Engine {
+    /// The one loop: ask what comes next, do it, tell what happened.
+    pub(crate) async fn deliberate(&self, course: &Course<'_>, index: u8) -> Choice {
+        let mut deliberation = Deliberation::new(course.limits);
+        let mut model_time = Duration::ZERO;
+        let verdict = loop {
+            if Instant::now() >= course.deadline {
+                deliberation.expire();
+            }
+            match deliberation.next() {
+                Step::Generate { attempt, reasons } => {
+                    let asked = Instant::now();
+                    let asking = course.model.generate(course.request(index, attempt, reasons));
+                    let candidate = course.answer_in_time(attempt, asking).await;
+                    model_time += asked.elapsed();
+                    conclave_failpoint::reach("turn.answered");
+                    deliberation.generated(candidate);
+                }
+                Step::Verify { .. } => {
+                    let Some(candidate) = deliberation.last_candidate() else { continue };
+                    let candidate = candidate.clone();
+                    deliberation.verified(self.ballots(course, candidate).await);
+                }
+                Step::Finish(verdict) => break verdict,
+            }
+        };
+        let attempts = deliberation.into_attempts();
+        self.close(course, Deliberated { verdict, attempts, model_time })
+    }
+
+    /// The panel's ballots on a candidate: cast now, or known from the very same case.
+    async fn ballots(&self, course: &Course<'_>, candidate: Candidate) -> Vec<Ballot> {
+        let matter = course.matter;
+        let grounds = Grounds {
+            tenant: &matter.tenant,
+            policy: &self.settings.policy,
+            policy_version: matter.policy.version,
+            directives: &self.settings.directives,
+            scrutiny: matter.scrutiny,
+            conversation: &course.turn().conversation,
+            context: &matter.context,
+            input: &matter.reading,
+            candidate: &candidate,
+            established: matter.is_established,
+        };
+        // Where everybody answers at once, looking it up would take as long as asking them again.
+        let is_quick = self.panel.is_quick() && !self.detector.may_be_slow();
+        let key = if is_quick { None } else { grounds.key() };
+        let known = key.as_ref().and_then(|key| self.verdicts.known(key));
+        let is_known = known.is_some();
+        let judged = async {
+            if let Some(ballots) = known {
+                return ballots;
+            }
+            let case = Arc::new(self.case(course, candidate).await);
+            let budget = self.settings.panel_deadline.min(course.time_left());
+            let ballots = self.panel.judge(case, budget, matter.is_established).await;
+            if let Some(key) = key {
+                self.verdicts.keep(key, &ballots);
+            }
+            ballots
+        };
+        let report = |ballots: &Vec<Ballot>| spans::about_panel(ballots, is_known);
+        trace::span("panel", SpanKind::Internal, judged, report).await
+    }
+
+    /// What the panel says of words that a recipe would say to a person, in the light of what the person
+    /// wrote.
+    ///
+    /// # Errors
+    /// When what the person wrote could not be read: nobody can judge an answer to it.
+    pub async fn judge_words<C: ?Sized>(
+        &self,
+        matter: &Matter<C>,
+        conversation: Arc<[Message]>,
+        candidate: Candidate,
+        crisis: bool,
+    ) -> Result<PanelRun, GuardError> {
+        let last = conversation.last().map(|one| one.content.as_text().into_owned());
+        let input = read_words(self, last.unwrap_or_default(), Phase::Before).await?;
+        let material = CaseMaterial {
+            conversation,
+            candidate,
+            context: matter.context.clone(),
+            input: Arc::new(input),
+            mode: Mode::Normal,
+        };
+        let case = off_thread::reading(&self.detector, move |detector| {
+            material.read(detector, Patience::Every)
+        });
+        let case = Arc::new(case.await);
+        let ballots = self.panel.judge(case, self.settings.panel_deadline, false).await;
+        let consensus = decide(&ballots, self.bars(matter), crisis);
+        Ok(PanelRun { ballots, consensus })
+    }
+
+    /// The case. Where every tier together would take longer than a panel may, the first alone reads it:
+    /// who waits behind others for the second would otherwise not be answered at all.
+    async fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
+        let matter = course.matter;
+        let material = Arc::new(CaseMaterial {
+            conversation: course.turn().conversation.clone(),
+            candidate,
+            context: matter.context.clone(),
+            input: matter.reading.clone(),
+            mode: matter.reading.mode,
+        });
+        let slowly = Arc::clone(&material);
+        let read = off_thread::reading(&self.detector, move |detector| {
+            slowly.read(detector, Patience::Every)
+        });
+        match timeout(self.settings.panel_deadline.min(course.time_left()), read).await {
+            Ok(case) => case,
+            Err(_late) => material.read(&self.detector, Patience::Little),
+        }
+    }
+
+    /// What the person gets of a deliberation: the reply that passed, or words of our own.
+    fn close(&self, course: &Course<'_>, done: Deliberated) -> Choice {
+        let (outcome, delivered) = match (done.passed(), done.verdict) {
+            (Some(candidate), _) => (Outcome::Delivered, candidate.into()),
+            (None, Verdict::Withhold(withheld)) => self.withheld(course.matter, withheld),
+            // A verdict that names no candidate delivers nothing.
+            (None, Verdict::Deliver { .. }) => {
+                self.withheld(course.matter, conclave_core::Withheld::GuardUnavailable)
+            }
+        };
+        Choice {
+            outcome,
+            verdict: Some(done.verdict),
+            attempts: done.attempts,
+            delivered,
+            model_time: done.model_time,
+            released: String::new(),
+            windows: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Whether the money is there: the most that a matter can cost is reserved before anything is spent, and
+//! settled with what it did cost.
+//!
+//! **Invariant:** under a limit no model is asked whose price nobody knows, and no cheaper one that the
+//! policy, the sensitivity or a rule of a country does not permit.
+//! **Invariant:** where no limit is in force, nothing is asked of a database.
+
+use super::{Effect, Examined, Guard, GuardError, jurisdiction};
+use crate::conclude::Choice;
+use crate::engine::Engine;
+use crate::matter::{Matter, Purpose};
+use conclave_core::{
+    Candidate, Disposition, Finding, GenerationFailure, GuardAction, GuardCode, GuardKind, MicroUsd,
+    Passage, Phase, TenantId,
+};
+use conclave_govern::{JurisdictionRuling, Price, Scopes, TenantPolicy, Usd};
+use conclave_ledger::{Body, Draft, Kind, Value, sha256};
+use conclave_money::{
+    BudgetRefusal, Crossing, Payer, RequestSize, Reservation, ReservationRequest, Steward,
+};
+use conclave_ports::{Announcement, EventKind, OfferedModel};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+pub(super) struct Budget;
+
+/// How a matter is paid for.
+#[derive(Clone, Debug, Default)]
+pub struct Payment {
+    /// What its model costs the tenant.
+    pub price: Price,
+    /// What the dearest that may stand in for it costs.
+    pub dearest: Price,
+    /// What is reserved, if anything is.
+    pub reservation: Option<Reservation>,
+    /// The model that was asked for, where a cheaper one is asked because money became scarce.
+    pub downgraded_from: Option<String>,
+    /// The model that is asked instead.
+    pub downgraded_to: Option<String>,
+    /// How much the model may write, where a limit is in force and nobody else said.
+    pub output_tokens: Option<u64>,
+    /// Why it may not be paid for.
+    pub refusal: Option<BudgetRefusal>,
+}
+
+impl Payment {
+    /// What the calls of a turn cost: tokens that were counted, and the most for calls whose end nobody
+    /// saw.
+    #[must_use]
+    pub(crate) fn cost(&self, size: &RequestSize, choices: &[Choice]) -> MicroUsd {
+        let attempts = || choices.iter().flat_map(|choice| &choice.attempts);
+        let unseen = attempts().filter(|attempt| match &attempt.candidate {
+            Ok(candidate) => candidate.is_cut_off,
+            Err(failure) => is_unseen(*failure),
+        });
+        let unseen = u64::try_from(unseen.count()).unwrap_or(u64::MAX);
+        let answers = attempts().filter_map(|attempt| attempt.candidate.as_ref().ok());
+        let answers = answers.filter(|candidate| !candidate.is_cut_off);
+        let ballots = attempts().flat_map(|attempt| &attempt.panels).flat_map(|run| &run.ballots);
+        let counted = answers.map(|candidate| self.cost_of(candidate));
+        let known = counted.chain(ballots.map(|ballot| ballot.cost));
+        let known = known.fold(MicroUsd(0), MicroUsd::saturating_add);
+        if unseen == 0 || self.dearest.is_free() {
+            return known;
+        }
+        // Whoever stood in for the model may have been asked last.
+        let call = size.call(&self.dearest);
+        known.saturating_add(MicroUsd(call.0.saturating_mul(unseen)))
+    }
+
+    /// What an answer cost, at the price of whoever wrote it.
+    #[must_use]
+    pub fn cost_of(&self, candidate: &Candidate) -> MicroUsd {
+        match &candidate.stand_in {
+            Some(stand_in) => stand_in.cost,
+            None => self.price.cost(candidate.usage),
+        }
+    }
+}
+
+/// Whether a model may have answered, and been paid for it, although nobody saw what.
+#[must_use]
+pub const fn is_unseen(failure: GenerationFailure) -> bool {
+    matches!(
+        failure,
+        GenerationFailure::Timeout | GenerationFailure::Invalid | GenerationFailure::TooLarge
+    )
+}
+
+impl Guard for Budget {
+    fn kind(&self) -> GuardKind {
+        GuardKind::Budget
+    }
+
+    fn examine<'a>(
+        &'a self,
+        engine: &'a Engine,
+        matter: &'a Matter,
+        phase: Phase,
+    ) -> BoxFuture<'a, Result<Option<Examined>, GuardError>> {
+        async move {
+            // Nothing is reserved for what goes no further.
+            if phase == Phase::After || matter.passage() != Passage::Open {
+                return Ok(None);
+            }
+            let Some(steward) = &engine.steward else {
+                return Ok(unkept(matter));
+            };
+            match (&matter.purpose, &matter.model) {
+                (Purpose::Moderations, _) | (Purpose::Recipe(_), None) => Ok(None),
+                _ => reserve(engine, steward, matter).await.map(Some),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn unkept(matter: &Matter) -> Option<Examined> {
+    matter.rule(GuardKind::Budget)?;
+    let why = "No budget is kept.";
+    let code = GuardCode::NoBudgetKept;
+    let flagged = Disposition::Flagged;
+    Some(Finding::new(GuardKind::Budget, Phase::Before, flagged, code, why).into())
+}
+
+async fn reserve(
+    engine: &Engine,
+    steward: &Steward,
+    matter: &Matter,
+) -> Result<Examined, GuardError> {
+    let policy = matter.policy();
+    let mut payment = engine.unreserved_payment(matter);
+    let passed = || Finding::passed(GuardKind::Budget, Phase::Before);
+    if !policy.limits_money() && policy.breaker.spend_per_minute_usd.is_none() {
+        return Ok(Examined::with(passed(), Effect::Pay(Box::new(payment))));
+    }
+    let Some(most) = engine.most(matter, matter.model.as_deref()) else {
+        if policy.limits_money() {
+            let model = matter.model.clone().unwrap_or_default();
+            return Ok(refused(GuardCode::Unpriced, BudgetRefusal::Unpriced(model)));
+        }
+        return Ok(Examined::with(passed(), Effect::Pay(Box::new(payment))));
+    };
+    let cheaper = engine.cheaper(matter, most);
+    let scopes = scopes(matter);
+    let request = ReservationRequest {
+        id: matter.id.0.into_bytes(),
+        policy,
+        scopes: &scopes,
+        payer: payer(matter),
+        most,
+        cheaper: cheaper.as_ref().map(|other| other.most),
+        now_ms: engine.clock.now_ms(),
+    };
+    match steward.reserve(request).await {
+        Ok(reservation) => {
+            let is_cheaper = reservation.as_ref().is_some_and(|one| one.is_cheaper);
+            payment.reservation = reservation;
+            let mut finding = passed();
+            if let Some(other) = cheaper.filter(|_| is_cheaper) {
+                finding = downgrade(matter, &mut payment, other);
+            }
+            if policy.limits_money() {
+                let size = matter.content.size(payment.price.output_tokens_max);
+                payment.output_tokens = Some(size.output_tokens);
+            }
+            Ok(Examined::with(finding, Effect::Pay(Box::new(payment))))
+        }
+        // Whoever asked for a run is told to wait for a person; a turn is told to ask again.
+        Err(BudgetRefusal::Unavailable) if matter.purpose.is_recipe() => {
+            Err(GuardError("budgets cannot be checked".to_owned()))
+        }
+        Err(refusal) => {
+            if let Some(crossing) = refusal.crossing() {
+                engine.note_crossing(&matter.tenant, crossing);
+            }
+            Ok(refused(GuardCode::InsufficientQuota, refusal))
+        }
+    }
+}
+
+fn refused(code: GuardCode, refusal: BudgetRefusal) -> Examined {
+    let why = refusal.to_string();
+    let blocked = Disposition::Blocked;
+    let finding = Finding::new(GuardKind::Budget, Phase::Before, blocked, code, why);
+    Examined::with(finding, Effect::Unpaid(Box::new(refusal)))
+}
+
+fn downgrade(matter: &Matter, payment: &mut Payment, other: CheaperModel) -> Finding {
+    let asked = matter.model.clone().unwrap_or_default();
+    let why = format!("`{}` is asked instead of `{asked}`.", other.model);
+    payment.price = other.price;
+    payment.dearest = other.dearest;
+    payment.downgraded_from = Some(asked);
+    payment.downgraded_to = Some(other.model);
+    let code = GuardCode::Downgraded;
+    Finding::new(GuardKind::Budget, Phase::Before, Disposition::Downgraded, code, why)
+}
+
+/// A model that may be asked when money becomes scarce.
+struct CheaperModel {
+    model: String,
+    price: Price,
+    dearest: Price,
+    most: MicroUsd,
+}
+
+impl Engine {
+    /// How a matter is paid for where nothing is reserved: at the price that is known.
+    #[must_use]
+    pub fn unreserved_payment<C: ?Sized>(&self, matter: &Matter<C>) -> Payment {
+        let Some(model) = &matter.model else { return Payment::default() };
+        let price = self.price_of(matter.policy(), model).unwrap_or_default();
+        Payment { price, dearest: self.dearest(model, price), ..Payment::default() }
+    }
+
+    /// What a model costs a tenant; `None` if nobody knows.
+    #[must_use]
+    pub fn price_of(&self, policy: &TenantPolicy, model: &str) -> Option<Price> {
+        match &self.steward {
+            // Without limits a turn is counted at the price of the offer; under one, it must be stated.
+            Some(steward) => steward.price(policy, model).or_else(|| {
+                let offered = self.models.find(model).filter(|_| !policy.limits_money());
+                offered.map(|offered| price_of_offer(&offered))
+            }),
+            None => self.models.find(model).map(|offered| price_of_offer(&offered)),
+        }
+    }
+
+    /// The price under which a model is paid for in advance: whoever stands in for it may be dearer.
+    #[must_use]
+    pub fn dearest(&self, model: &str, price: Price) -> Price {
+        self.steward.as_ref().map_or(price, |steward| steward.dearest(model, price))
+    }
+
+    /// Whether a model is offered and permitted by the policy and for the sensitivity, and its price is
+    /// known where it must be.
+    #[must_use]
+    pub fn may_be_asked<C: ?Sized>(&self, matter: &Matter<C>, model: &str) -> bool {
+        let policy = matter.policy();
+        self.models.find(model).is_some()
+            && self.settings.permits(model, matter.context.sensitivity)
+            && policy.permits(model)
+            && (!policy.limits_money() || self.price_of(policy, model).is_some())
+    }
+
+    /// The most that a matter can cost with a model: every call as long as can be, also by the model that
+    /// is asked next, and what judging can cost. `None` where a price is not known.
+    fn most(&self, matter: &Matter, model: Option<&str>) -> Option<MicroUsd> {
+        let policy = matter.policy();
+        let Some(model) = model else {
+            let size = matter.content.size(None);
+            return Some(self.judging(&size));
+        };
+        let price = self.price_of(policy, model)?;
+        let size = matter.content.size(price.output_tokens_max);
+        let first = size.calls_cost(&self.dearest(model, price));
+        let next = matter.fallback.as_deref().filter(|next| self.may_be_asked(matter, next));
+        let next = next.and_then(|next| {
+            let price = self.price_of(policy, next)?;
+            Some(size.calls_cost(&self.dearest(next, price)))
+        });
+        let calls = first.max(next.unwrap_or(MicroUsd(0)));
+        Some(calls.saturating_add(self.judging(&size)))
+    }
+
+    fn judging(&self, size: &RequestSize) -> MicroUsd {
+        self.steward.as_ref().map_or(MicroUsd(0), |steward| steward.judging_cost(size))
+    }
+
+    /// The recipe's other model where its guard says so, else that of the tenant's policy; only if it is
+    /// permitted in every respect and costs less.
+    fn cheaper(&self, matter: &Matter, most: MicroUsd) -> Option<CheaperModel> {
+        let policy = matter.policy();
+        let asked = matter.model.as_deref()?;
+        let rule = matter.rule(GuardKind::Budget);
+        let by_recipe = rule.is_some_and(|rule| rule.action == GuardAction::Downgrade);
+        let own = matter.fallback.as_deref().filter(|_| by_recipe);
+        let stated = policy.downgrade_model.as_deref().filter(|_| policy.auto_downgrade_enabled);
+        own.into_iter().chain(stated).find_map(|model| {
+            let may_be_sent = !jurisdiction::governs(matter)
+                || self.may_go(matter, &[model]) == JurisdictionRuling::Allowed;
+            if model == asked || !may_be_sent || !self.may_be_asked(matter, model) {
+                return None;
+            }
+            let less = self.most(matter, Some(model)).filter(|less| *less < most)?;
+            let price = self.price_of(policy, model)?;
+            let dearest = self.dearest(model, price);
+            Some(CheaperModel { model: model.to_owned(), price, dearest, most: less })
+        })
+    }
+
+    /// Says what a matter cost. Nobody waits for it: what is lost on the way is found in the ledger.
+    pub fn settle<C: ?Sized>(&self, matter: &Matter<C>, cost: MicroUsd) {
+        let Some(steward) = &self.steward else { return };
+        let settled = steward.settle(
+            matter.payment.reservation.as_ref(),
+            payer(matter),
+            cost,
+            matter.policy(),
+        );
+        let Some(settled) = settled else { return };
+        let (engine, tenant) = (self.clone(), matter.tenant.clone());
+        tokio::spawn(async move {
+            settled.await.iter().for_each(|crossing| engine.note_crossing(&tenant, crossing));
+        });
+    }
+
+    /// Tells everybody who should know that a limit comes near: once in each period and scope.
+    fn note_crossing(&self, tenant: &TenantId, crossing: &Crossing) {
+        let Some(steward) = &self.steward else { return };
+        let Crossing { line, percent, spent } = crossing;
+        let (scope, period) = (line.key.scope.as_str(), line.key.period.as_str());
+        tracing::warn!(%tenant, scope, period, percent, limit = line.limit.0, "a limit comes near");
+        steward.state.show(crossing);
+        let draft = Draft {
+            public: Value::map([
+                ("scope", Value::from(scope)),
+                ("period", Value::from(period)),
+                ("number", Value::Uint(line.key.number.into())),
+                ("percent", Value::Uint((*percent).into())),
+                ("limit", Value::Uint(line.limit.0)),
+                ("spent", Value::Uint(spent.0)),
+            ]),
+            ..self.settings.stamp(Kind::Other("budget.alert".to_owned()), line.key.tenant)
+        };
+        self.ledger.append_soon(draft, Body::empty());
+        let data = json!({
+            "scope": scope,
+            "period": period,
+            "percent": percent,
+            "limit_microusd": line.limit.0,
+            "spent_microusd": spent.0,
+            "resets_at_ms": line.key.period.end_ms(line.key.number),
+        });
+        self.announce_soon(tenant, Announcement { kind: EventKind::BudgetAlert, data });
+    }
+}
+
+fn price_of_offer(offered: &OfferedModel) -> Price {
+    Price {
+        input_usd_per_million: Usd(offered.input_price),
+        output_usd_per_million: Usd(offered.output_price),
+        output_tokens_max: None,
+    }
+}
+
+/// Who is watched for running away. Runs have no conversation in common, so that it is whoever asks for
+/// the same recipe with the same key about the same person.
+fn payer<C: ?Sized>(matter: &Matter<C>) -> Payer {
+    let id = match &matter.purpose {
+        Purpose::Recipe(name) => {
+            let key = matter.key.as_ref().map_or("", |key| key.as_str());
+            let subject = matter.who.subject.unwrap_or_default();
+            let digest = sha256(&[
+                b"conclave.runs.v1",
+                &sha256(&[key.as_bytes()]),
+                &subject,
+                name.as_bytes(),
+            ]);
+            let mut caller = [0; 16];
+            caller.copy_from_slice(&digest[..16]);
+            caller
+        }
+        _ => matter.who.session,
+    };
+    Payer { tenant: matter.who.tenant, id }
+}
+
+fn scopes(matter: &Matter) -> Scopes {
+    let recipe = match &matter.purpose {
+        Purpose::Recipe(name) => Some(name.to_string()),
+        _ => None,
+    };
+    Scopes {
+        tenant: matter.tenant.clone(),
+        key: matter.key.as_ref().map(|key| key.as_str().to_owned()),
+        user: matter.who.subject.map(hex::encode),
+        session: recipe.is_none().then(|| hex::encode(matter.who.session)),
+        recipe,
+    }
+}

@@ -1,0 +1,315 @@
+//! One turn of a conversation: what a client sent, parsed and permitted, and its texts as guards see
+//! them.
+
+use super::Content;
+use crate::conclude::Choice;
+use conclave_core::{
+    Content as Said, KeyId, Message, Part, Phase, Role, SessionId, TenantId, TurnContext, UserId,
+};
+use conclave_money::RequestSize;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One request: who asks, what was said so far, and in which circumstances.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// Whose application.
+    pub tenant: TenantId,
+    /// With which key.
+    pub key: Option<KeyId>,
+    /// Which person; anonymous when absent.
+    pub user: Option<UserId>,
+    /// Which conversation.
+    pub session: SessionId,
+    /// The model asked for.
+    pub model: String,
+    /// How many replies are wanted.
+    pub choices: u8,
+    /// The conversation as it is judged.
+    pub conversation: Arc<[Message]>,
+    /// The client's request in OpenAI chat form, for the provider.
+    pub body: Arc<Map<String, Value>>,
+    /// The circumstances.
+    pub context: TurnContext,
+    /// What the interface wants back later; sealed beside the decision, and forgotten with it.
+    pub kept: Option<Arc<Value>>,
+}
+
+impl Turn {
+    /// The same conversation is sensed and answered the same way.
+    pub(crate) fn seed(&self) -> u64 {
+        let mut hash = Sha256::new();
+        hash.update(self.session.as_str());
+        hash.update(self.conversation.len().to_be_bytes());
+        let digest = hash.finalize();
+        digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
+    }
+}
+
+/// What is done with a turn; decides how much it can cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnWork {
+    /// Replies are written, each in at most so many attempts.
+    Write { attempts_max: u8 },
+    /// Texts become vectors.
+    Embed,
+    /// A reply of so many bytes that was made elsewhere is judged.
+    Judge { reply_bytes: usize },
+    /// It is read, and that is all.
+    Read,
+}
+
+/// A turn and the replies to it, as guards see them.
+pub(crate) struct TurnContent {
+    pub turn: Turn,
+    pub work: TurnWork,
+    /// What the panel has passed or we say ourselves.
+    pub choices: Vec<Choice>,
+}
+
+impl TurnContent {
+    pub(crate) const fn new(turn: Turn, work: TurnWork) -> Self {
+        Self { turn, work, choices: Vec::new() }
+    }
+
+    /// How large one call for it is.
+    pub(crate) fn size_of_call(&self, output_tokens_max: Option<u64>) -> RequestSize {
+        RequestSize::of_request(&self.turn.body, output_tokens_max)
+    }
+
+    /// Texts of the request's messages that the conversation does not show: names, calls of tools.
+    fn unspoken(&self) -> Vec<&str> {
+        let mut all = Vec::new();
+        if let Some(messages) = self.turn.body.get("messages") {
+            each_string(messages, &mut |text| all.push(text));
+        }
+        let spoken: Vec<&str> = self.turn.conversation.iter().flat_map(parts).collect();
+        all.retain(|text| !spoken.contains(text));
+        all
+    }
+}
+
+impl Content for TurnContent {
+    fn texts(&self, phase: Phase) -> Vec<Cow<'_, str>> {
+        match phase {
+            Phase::Before => {
+                let spoken = self.turn.conversation.iter().flat_map(parts);
+                spoken.chain(self.unspoken()).map(Cow::Borrowed).collect()
+            }
+            Phase::After => {
+                let passed = self.choices.iter().filter(|choice| choice.outcome.is_verified());
+                let words = passed.flat_map(|choice| {
+                    let calls = choice.delivered.tool_calls.iter().map(|call| &call.arguments);
+                    std::iter::once(&choice.delivered.text).chain(calls)
+                });
+                words.map(|text| Cow::Borrowed(text.as_str())).collect()
+            }
+        }
+    }
+
+    fn replace(&mut self, phase: Phase, texts: Vec<Option<String>>) {
+        if phase == Phase::After {
+            let passed = self.choices.iter_mut().filter(|choice| choice.outcome.is_verified());
+            let words = passed.flat_map(|choice| {
+                let calls = choice.delivered.tool_calls.iter_mut().map(|call| &mut call.arguments);
+                std::iter::once(&mut choice.delivered.text).chain(calls)
+            });
+            for (place, text) in words.zip(texts) {
+                if let Some(text) = text {
+                    *place = text;
+                }
+            }
+            return;
+        }
+        let before: Vec<String> = self.texts(phase).into_iter().map(Cow::into_owned).collect();
+        let pairs = before.into_iter().zip(texts);
+        let others: HashMap<String, String> =
+            pairs.filter_map(|(old, new)| Some((old, new?))).collect();
+        if others.is_empty() {
+            return;
+        }
+        let conversation = self.turn.conversation.iter().map(|one| replaced(one, &others));
+        self.turn.conversation = conversation.collect();
+        // The provider is sent the body, so that nothing may be left in it that was replaced above.
+        if let Some(messages) = Arc::make_mut(&mut self.turn.body).get_mut("messages") {
+            change_strings(messages, &others);
+        }
+    }
+
+    fn size(&self, output_tokens_max: Option<u64>) -> RequestSize {
+        let request = RequestSize::of_request(&self.turn.body, output_tokens_max);
+        match self.work {
+            TurnWork::Write { attempts_max } => {
+                let candidates = u64::from(self.turn.choices.max(1)) * u64::from(attempts_max.max(1));
+                // A panel may run twice on each.
+                RequestSize { calls: candidates, panels: candidates.saturating_mul(2), ..request }
+            }
+            TurnWork::Embed => RequestSize { calls: 1, panels: 0, ..request },
+            TurnWork::Judge { reply_bytes } => RequestSize {
+                prompt_tokens: bytes(said_bytes(&self.turn.conversation)),
+                output_tokens: bytes(reply_bytes),
+                calls: 0,
+                panels: 2,
+            },
+            TurnWork::Read => RequestSize { calls: 0, panels: 0, ..request },
+        }
+    }
+
+    fn limit_output(&mut self, tokens: u64) {
+        if !conclave_money::states_output_limit(&self.turn.body) {
+            Arc::make_mut(&mut self.turn.body).insert("max_tokens".to_owned(), tokens.into());
+        }
+    }
+}
+
+fn bytes(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+/// How many bytes of text a conversation has.
+pub(crate) fn said_bytes(conversation: &[Message]) -> usize {
+    conversation.iter().map(|message| message.content.as_text().len()).sum()
+}
+
+fn parts(message: &Message) -> Vec<&str> {
+    match &message.content {
+        Said::Text(text) => vec![text.as_str()],
+        Said::Parts(parts) => parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                Part::Unjudged { .. } => None,
+            })
+            .collect(),
+    }
+    .into_iter()
+    .filter(|text| !text.is_empty())
+    .collect()
+}
+
+fn replaced(message: &Message, others: &HashMap<String, String>) -> Message {
+    let other = |text: &String| others.get(text).unwrap_or(text).clone();
+    let content = match &message.content {
+        Said::Text(text) => Said::Text(other(text)),
+        Said::Parts(parts) => Said::Parts(
+            parts
+                .iter()
+                .map(|part| match part {
+                    Part::Text { text } => Part::Text { text: other(text) },
+                    unjudged => unjudged.clone(),
+                })
+                .collect(),
+        ),
+    };
+    Message { role: message.role, content }
+}
+
+/// Members that say what kind of thing stands there; no words of anybody.
+const MARKS: [&str; 5] = ["role", "type", "id", "tool_call_id", "url"];
+
+/// Every string of a request's messages that may hold words. How deep JSON goes was bounded when it was
+/// parsed.
+fn each_string<'a>(value: &'a Value, see: &mut impl FnMut(&'a str)) {
+    match value {
+        Value::String(text) if !text.is_empty() => see(text),
+        Value::Array(items) => items.iter().for_each(|item| each_string(item, see)),
+        Value::Object(members) => {
+            let spoken = members.iter().filter(|(name, _)| !MARKS.contains(&name.as_str()));
+            spoken.for_each(|(_, member)| each_string(member, see));
+        }
+        _ => {}
+    }
+}
+
+fn change_strings(value: &mut Value, others: &HashMap<String, String>) {
+    match value {
+        Value::String(text) => {
+            if let Some(other) = others.get(text) {
+                other.clone_into(text);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| change_strings(item, others)),
+        Value::Object(members) => {
+            let spoken = members.iter_mut().filter(|(name, _)| !MARKS.contains(&name.as_str()));
+            spoken.for_each(|(_, member)| change_strings(member, others));
+        }
+        _ => {}
+    }
+}
+
+/// What tools and files brought last: everything since the person spoke, and the whole of the last block,
+/// because several may have been asked at once. What was brought before was read in its own turn.
+pub(super) fn brought(conversation: &[Message]) -> Vec<String> {
+    let is_tool = |message: &Message| message.role == Role::Tool;
+    let Some(last) = conversation.iter().rposition(is_tool) else { return Vec::new() };
+    let block = conversation[..last].iter().rposition(|one| !is_tool(one)).map_or(0, |at| at + 1);
+    let spoke = conversation.iter().rposition(|message| message.role == Role::User);
+    let start = spoke.map_or(block, |at| block.min(at + 1));
+    let all = conversation[start..=last].iter().filter(|message| is_tool(message));
+    let mut texts: Vec<_> = all.map(|one| one.content.as_text().into_owned()).collect();
+    texts.split_off(texts.len().saturating_sub(BROUGHT_MAX))
+}
+
+/// How many of them are read.
+const BROUGHT_MAX: usize = 64;
+
+/// How much of what was said before a reply is looked at with it, in bytes from the end.
+const SAID_BYTES_MAX: usize = 6000;
+
+/// What the person and the model said so far: the light in which a reply is read.
+pub(crate) fn said_before(conversation: &[Message]) -> String {
+    let spoken =
+        conversation.iter().filter(|turn| matches!(turn.role, Role::User | Role::Assistant));
+    let texts: Vec<_> = spoken.map(|turn| turn.content.as_text()).collect();
+    let mut said = texts.join("\n");
+    let start = said.ceil_char_boundary(said.len().saturating_sub(SAID_BYTES_MAX));
+    said.split_off(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn content(messages: Value) -> TurnContent {
+        let spoken = messages.as_array().unwrap().iter().filter_map(|one| {
+            let role = Role::parse(one["role"].as_str()?)?;
+            Some(Message::text(role, one["content"].as_str()?))
+        });
+        let turn = Turn {
+            tenant: TenantId::new("t").unwrap(),
+            key: None,
+            user: None,
+            session: SessionId::new("s").unwrap(),
+            model: "m".into(),
+            choices: 1,
+            conversation: spoken.collect(),
+            body: Arc::new(json!({"messages": messages}).as_object().unwrap().clone()),
+            context: TurnContext::default(),
+            kept: None,
+        };
+        TurnContent::new(turn, TurnWork::Read)
+    }
+
+    #[test]
+    fn what_is_replaced_is_replaced_in_what_is_judged_and_in_what_is_sent() {
+        let mut content = content(json!([
+            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": "I am jane@example.com", "name": "jane"},
+            {"role": "assistant", "content": null, "tool_calls": [
+                {"id": "c1", "type": "function",
+                 "function": {"name": "mail", "arguments": "{\"to\":\"jane@example.com\"}"}}
+            ]},
+        ]));
+        let before: Vec<_> = content.texts(Phase::Before).iter().map(|t| t.to_string()).collect();
+        assert!(before.contains(&"jane".to_owned()) && before.len() == 5, "{before:?}");
+        let other = |text: &String| text.contains("jane").then(|| text.replace("jane", "[X]"));
+        let others = before.iter().map(other).collect();
+        content.replace(Phase::Before, others);
+        assert!(!json!(*content.turn.body).to_string().contains("jane"));
+        assert_eq!(content.turn.conversation[1].content.as_text(), "I am [X]@example.com");
+    }
+}
