@@ -11,8 +11,6 @@ pub const LINES_MAX: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// One request with everything it causes.
-    Request,
     /// A tenant.
     Tenant,
     /// An API key.
@@ -27,14 +25,12 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 6] =
-        [Self::Request, Self::Tenant, Self::Key, Self::User, Self::Session, Self::Recipe];
+    pub const ALL: [Self; 5] = [Self::Tenant, Self::Key, Self::User, Self::Session, Self::Recipe];
 
     /// The stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Request => "request",
             Self::Tenant => "tenant",
             Self::Key => "key",
             Self::User => "user",
@@ -78,6 +74,14 @@ pub struct AccountKey {
     pub period: Period,
     /// Which day or month.
     pub number: u32,
+}
+
+impl AccountKey {
+    /// When its day or month is over and a limit begins anew, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn ends_ms(&self) -> u64 {
+        self.period.end_ms(self.number)
+    }
 }
 
 /// One limit a request counts towards.

@@ -393,7 +393,7 @@ impl TenantPolicy {
     pub fn lines(&self, tenant: u64, scopes: &Scopes, now_ms: u64) -> Vec<Line> {
         let line = |(scope, period, limit): (Scope, Period, MicroUsd)| {
             let name = match scope {
-                Scope::Request | Scope::Tenant => "",
+                Scope::Tenant => "",
                 Scope::Key => scopes.key.as_deref().unwrap_or(""),
                 Scope::User => scopes.user.as_deref().unwrap_or(""),
                 Scope::Session => scopes.session.as_deref().unwrap_or(""),

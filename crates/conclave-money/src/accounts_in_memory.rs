@@ -1,31 +1,35 @@
 //! Accounts that are gone when the process ends: for a library without a store, and for tests.
 
-use crate::accounts::{Accounts, AccountsError, HoldAnswer, Unsettled};
-use crate::{Account, Crossing, HoldAsk, Page};
+use crate::accounts::{
+    AccountBalance, Accounts, AccountsError, ReserveOutcome, UnsettledReservation,
+};
+use crate::{AccountPage, Crossing, ReservationOrder};
 use conclave_core::MicroUsd;
-use conclave_govern::{AccountKey, Period};
 use futures_util::future::{BoxFuture, ready};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Keeps accounts in memory.
 #[derive(Debug, Default)]
-pub struct AccountsInMemory(Mutex<Page>);
+pub struct AccountsInMemory(Mutex<AccountPage>);
 
 impl AccountsInMemory {
-    /// Everything that is kept, as it is now.
+    /// A copy of everything that is kept.
     #[must_use]
-    pub fn page(&self) -> Page {
+    pub fn page(&self) -> AccountPage {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Page> {
+    fn lock(&self) -> MutexGuard<'_, AccountPage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Accounts for AccountsInMemory {
-    fn hold(&self, ask: HoldAsk) -> BoxFuture<'_, Result<HoldAnswer, AccountsError>> {
-        Box::pin(ready(Ok(self.lock().hold(&ask))))
+    fn reserve(
+        &self,
+        order: ReservationOrder,
+    ) -> BoxFuture<'_, Result<ReserveOutcome, AccountsError>> {
+        Box::pin(ready(Ok(self.lock().reserve(&order))))
     }
 
     fn settle(
@@ -34,22 +38,20 @@ impl Accounts for AccountsInMemory {
         spent: MicroUsd,
         alerts: Vec<u8>,
     ) -> BoxFuture<'_, Result<Vec<Crossing>, AccountsError>> {
-        Box::pin(ready(Ok(self.lock().settle(id, spent, &alerts))))
+        let settled = self.lock().settle(id, spent, &alerts);
+        Box::pin(ready(settled.map_err(Into::into)))
     }
 
     fn unsettled(
         &self,
         before_ms: u64,
         at_most: u32,
-    ) -> BoxFuture<'_, Result<Vec<Unsettled>, AccountsError>> {
+    ) -> BoxFuture<'_, Result<Vec<UnsettledReservation>, AccountsError>> {
         let page = self.lock();
-        let old = page.holds.iter().filter(|(_, hold)| hold.made_ms < before_ms);
-        let found = old.take(at_most as usize).map(|(id, hold)| Unsettled {
-            id: *id,
-            tenant: hold.tenant,
-            made_ms: hold.made_ms,
-            charged: hold.charged,
-        });
+        let old = page.reservations.iter().filter(|(_, open)| open.made_ms < before_ms);
+        let found = old
+            .take(at_most as usize)
+            .map(|(id, open)| UnsettledReservation { id: *id, tenant: open.tenant });
         Box::pin(ready(Ok(found.collect())))
     }
 
@@ -58,14 +60,16 @@ impl Accounts for AccountsInMemory {
         tenant: u64,
         now_ms: u64,
         at_most: u32,
-    ) -> BoxFuture<'_, Result<Vec<(AccountKey, Account)>, AccountsError>> {
-        let number = |period: Period| period.number_at(now_ms);
+    ) -> BoxFuture<'_, Result<Vec<AccountBalance>, AccountsError>> {
         let page = self.lock();
-        let now = page
-            .accounts
+        let mut found: Vec<_> = page
+            .balances
             .iter()
-            .filter(|(key, _)| key.tenant == tenant && key.number == number(key.period));
-        let found = now.take(at_most as usize).map(|(key, account)| (key.clone(), *account));
-        Box::pin(ready(Ok(found.collect())))
+            .filter(|(key, _)| key.tenant == tenant && key.number == key.period.number_at(now_ms))
+            .map(|(key, balance)| AccountBalance { key: key.clone(), balance: *balance })
+            .collect();
+        found.sort_by_key(|one| std::cmp::Reverse(one.balance.used()));
+        found.truncate(at_most as usize);
+        Box::pin(ready(Ok(found)))
     }
 }

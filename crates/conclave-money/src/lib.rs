@@ -2,27 +2,27 @@
 
 mod accounts;
 mod accounts_in_memory;
-mod budget;
-mod cost;
+mod lines;
+mod page;
 mod policies;
 mod prices;
-mod purse;
+mod refusal;
 mod runaway;
 mod size;
 mod steward;
 
-pub use accounts::{Accounts, AccountsError, HoldAnswer, Unsettled};
+pub use accounts::{AccountBalance, Accounts, AccountsError, ReserveOutcome, UnsettledReservation};
 pub use accounts_in_memory::AccountsInMemory;
-pub use budget::{
-    Account, Crossing, Grant, Hold, HoldAsk, Page, Refusal, decode_lines, encode_lines,
+pub use lines::{LineFormatError, decode_lines, encode_lines};
+pub use page::{
+    AccountPage, Balance, CheaperOption, Crossing, LineExceeded, OpenReservation, Reservation,
+    ReservationOrder, UnreadableReservation,
 };
-pub use cost::cost_of_attempts;
 pub use policies::{KnownPolicy, Policies, TenantsError};
 pub use prices::{PriceError, PriceTable};
-pub use purse::{Purse, PurseError, Reserve};
-pub use runaway::Runaway;
+pub use refusal::BudgetRefusal;
 pub use size::{
-    GUIDANCE_TOKENS_MAX, MESSAGE_TOKENS, OUTPUT_TOKENS_DEFAULT, RequestSize, output_tokens_at_most,
-    stated_output_tokens, tokens_at_most,
+    GUIDANCE_TOKENS_MAX, MESSAGE_TOKENS, OUTPUT_TOKENS_DEFAULT, RequestSize, stated_output_tokens,
+    tokens_at_most,
 };
-pub use steward::{Fee, Steward, StewardState, Unpaid, resets_ms};
+pub use steward::{Payer, ReconcileError, ReservationRequest, Steward, StewardState, VerifierFee};

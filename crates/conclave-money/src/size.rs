@@ -17,31 +17,29 @@ pub const GUIDANCE_TOKENS_MAX: u64 = 8_192;
 pub const OUTPUT_TOKENS_DEFAULT: u64 = 4_096;
 
 /// How large a request is, at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestSize {
     /// Tokens of the prompt, without what we add.
     pub prompt_tokens: u64,
     /// Tokens of one reply.
     pub output_tokens: u64,
-    /// Replies that are wanted.
-    pub choices: u64,
-    /// Times each may be written.
-    pub attempts: u64,
+    /// How often a model may be called for it.
+    pub calls: u64,
+    /// How often a panel may judge what came of it.
+    pub panels: u64,
 }
 
 impl RequestSize {
-    /// The bound of a chat request, under what its body and the model's price say.
+    /// The bound of one call with this body, for which the model writes as much as the client lets it,
+    /// else as much as it can.
     #[must_use]
-    pub fn bound(body: &Map<String, Value>, choices: u8, attempts: u8, price: &Price) -> Self {
+    pub fn of_request(body: &Map<String, Value>, output_tokens_max: Option<u64>) -> Self {
         let prompt_tokens = body.iter().fold(0_u64, |sum, (name, value)| {
             sum.saturating_add(tokens_at_most(value)).saturating_add(byte_count(name))
         });
-        Self {
-            prompt_tokens,
-            output_tokens: output_tokens_at_most(body, price),
-            choices: u64::from(choices.max(1)),
-            attempts: u64::from(attempts.max(1)),
-        }
+        let default = output_tokens_max.unwrap_or(OUTPUT_TOKENS_DEFAULT);
+        let output_tokens = stated_output_tokens(body).unwrap_or(default);
+        Self { prompt_tokens, output_tokens, calls: 1, panels: 0 }
     }
 
     /// The most that one call of the model can cost.
@@ -53,12 +51,10 @@ impl RequestSize {
         })
     }
 
-    /// The most that the whole request can cost, its verifiers' own calls included: `verifiers` is what
-    /// judging one candidate can cost, and a panel may run twice on it.
+    /// The most that all calls of the model can cost.
     #[must_use]
-    pub const fn most(&self, price: &Price, verifiers: MicroUsd) -> MicroUsd {
-        let candidate = self.call(price).0.saturating_add(verifiers.0.saturating_mul(2));
-        MicroUsd(candidate.saturating_mul(self.choices).saturating_mul(self.attempts))
+    pub const fn calls_cost(&self, price: &Price) -> MicroUsd {
+        MicroUsd(self.call(price).0.saturating_mul(self.calls))
     }
 }
 
@@ -90,13 +86,6 @@ pub fn stated_output_tokens(body: &Map<String, Value>) -> Option<u64> {
     stated.into_iter().flatten().max()
 }
 
-/// What the client lets the model write, else what the model can.
-#[must_use]
-pub fn output_tokens_at_most(body: &Map<String, Value>, price: &Price) -> u64 {
-    let default = price.output_tokens_max.unwrap_or(OUTPUT_TOKENS_DEFAULT);
-    stated_output_tokens(body).unwrap_or(default)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,38 +105,37 @@ mod tests {
 
     #[test]
     fn what_the_client_says_about_the_length_of_a_reply_counts_else_what_the_model_can() {
-        let price = Price { output_tokens_max: Some(900), ..Price::default() };
         for (body, tokens) in [
             (json!({}), 900),
             (json!({"max_tokens": 5}), 5),
             (json!({"max_tokens": 5, "max_completion_tokens": 7}), 7),
             (json!({"max_tokens": -5}), 900),
         ] {
-            let found = output_tokens_at_most(body.as_object().unwrap(), &price);
-            assert_eq!(found, tokens, "{body}");
+            let size = RequestSize::of_request(body.as_object().unwrap(), Some(900));
+            assert_eq!(size.output_tokens, tokens, "{body}");
         }
-        let unknown = output_tokens_at_most(&Map::new(), &Price::default());
-        assert_eq!(unknown, OUTPUT_TOKENS_DEFAULT);
+        let unknown = RequestSize::of_request(&Map::new(), None);
+        assert_eq!(unknown.output_tokens, OUTPUT_TOKENS_DEFAULT);
     }
 
     proptest! {
         #[test]
         fn nothing_within_the_size_costs_more_than_the_bound(
-            prompt in 0_u64..100_000, output in 0_u64..10_000, choices in 1_u64..8,
-            attempts in 1_u64..5, input_price in 0_u64..100_000_000, output_price in 0_u64..100_000_000,
+            prompt in 0_u64..100_000, output in 0_u64..10_000, calls in 1_u64..40,
+            input_price in 0_u64..100_000_000, output_price in 0_u64..100_000_000,
         ) {
             let price = Price {
                 input_usd_per_million: Usd(MicroUsd(input_price)),
                 output_usd_per_million: Usd(MicroUsd(output_price)),
                 output_tokens_max: None,
             };
-            let size = RequestSize { prompt_tokens: prompt, output_tokens: output, choices, attempts };
+            let size = RequestSize { prompt_tokens: prompt, output_tokens: output, calls, panels: 0 };
             let call = Usage { input_tokens: prompt + GUIDANCE_TOKENS_MAX, output_tokens: output };
             let mut all = MicroUsd(0);
-            for _ in 0..choices * attempts {
+            for _ in 0..calls {
                 all = all.saturating_add(price.cost(call));
             }
-            prop_assert!(all <= size.most(&price, MicroUsd(0)));
+            prop_assert!(all <= size.calls_cost(&price));
         }
     }
 }

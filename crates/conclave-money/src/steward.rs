@@ -1,77 +1,76 @@
-//! The cost steward: knows every policy, sets money aside before a model is asked, settles after.
+//! The cost steward: knows every policy, reserves money before a model is asked, settles after.
 //!
 //! **Invariant:** where no limit is in force, nothing is asked of a database and nothing is written.
 //!
 //! **Invariant:** what a turn cost stands in its decision, so that whatever was not settled can be
 //! settled from the ledger.
 
-use crate::accounts::{Accounts, AccountsError, Unsettled};
+use crate::accounts::{Accounts, AccountsError};
+use crate::page::{CheaperOption, Crossing, Reservation, ReservationOrder};
 use crate::policies::{KnownPolicy, Policies};
-use crate::purse::{Purse, PurseError, Reserve};
-use crate::{Crossing, Grant, HoldAsk, Refusal, RequestSize, Runaway};
+use crate::refusal::BudgetRefusal;
+use crate::runaway::RunawayBreaker;
+use crate::size::RequestSize;
 use conclave_core::{AuditId, MicroUsd, TenantId, Usage};
-use conclave_govern::{Line, Period, Price, Scope, Scopes, TenantPolicy};
+use conclave_govern::{Price, Scopes, TenantPolicy};
 use conclave_ledger::{Value, tenant_number};
-use conclave_ports::StoredDecision;
-use conclave_ports::UsageBook;
-use conclave_ports::{Archive, Clock, LedgerAlert};
-use conclave_ports::{PolicyInForce, PolicySource};
-use futures_util::future::{BoxFuture, FutureExt};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use conclave_ports::{
+    Archive, ArchiveError, Clock, LedgerAlert, PolicyInForce, PolicySource, StoredDecision, StoredEntry, StoredError, UsageBook,
+};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use thiserror::Error;
 use uuid::Uuid;
 
-/// How much longer than a turn its money is held.
-const HOLD_GRACE: Duration = Duration::from_secs(60);
-/// How many conversations are watched for running away.
+/// How much longer than a turn may take its reservation waits to be settled.
+const SETTLE_GRACE: Duration = Duration::from_secs(60);
+/// How many payers are watched for running away.
 const WATCHED_MAX: usize = 10_000;
 /// How many alerts are shown.
 const ALERTS_MAX: usize = 50;
-/// How old a hold is before the ledger is asked about it.
-const SETTLED_AFTER_MS: u64 = 5_000;
-/// How many holds are looked up at once.
+/// How old a reservation is before the ledger is asked about it.
+const RECONCILED_AFTER_MS: u64 = 5_000;
+/// How many reservations are looked up at once.
 const RECONCILED_AT_ONCE: u32 = 200;
 
-/// Why a turn may not be paid for.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Unpaid {
-    /// One request would cost more than one may.
-    #[error(
-        "this request could cost up to {} micro-USD, and the request limit is {}", most.0, limit.0
-    )]
-    Request {
-        /// What it could cost.
-        most: MicroUsd,
-        /// What it may.
-        limit: MicroUsd,
-    },
-    /// A limit would be exceeded.
-    #[error(
-        "the {} limit of {} micro-USD a {} would be exceeded: {} are left",
-        line.key.scope.as_str(), line.limit.0, line.key.period.as_str(), left.0
-    )]
-    Exceeded {
-        /// Which.
-        line: Line,
-        /// What is left of it.
-        left: MicroUsd,
-        /// When it begins anew.
-        resets_ms: u64,
-    },
-    /// The conversation runs away and is stopped for a while.
-    #[error("this session was refused or spent too much within a minute; it may go on later")]
-    RunningAway {
-        /// When.
-        until_ms: u64,
-    },
-    /// A budget is in force and nobody knows what the model costs.
-    #[error("the price of the model `{0}` is not known, and a budget is in force")]
-    Unpriced(String),
-    /// A limit is in force and cannot be checked.
-    #[error("budgets cannot be checked right now")]
-    Unavailable,
+/// What a request asks to have reserved.
+#[derive(Clone, Copy, Debug)]
+pub struct ReservationRequest<'a> {
+    /// That of the decision the money is for: the same id asked for twice is one reservation.
+    pub id: [u8; 16],
+    /// The policy in force.
+    pub policy: &'a TenantPolicy,
+    /// Whose accounts it counts towards.
+    pub scopes: &'a Scopes,
+    /// The most that the request with its verifiers and regenerations can cost.
+    pub most: MicroUsd,
+    /// The same with a cheaper model, where another may be asked.
+    pub cheaper: Option<MicroUsd>,
+    /// Who is watched for running away.
+    pub payer: Payer,
+    /// The time the request came, in milliseconds since the Unix epoch.
+    pub now_ms: u64,
+}
+
+/// Who is watched for running away: a conversation, or whoever asks for the same work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Payer {
+    /// The tenant's number.
+    pub tenant: u64,
+    /// A pseudonym within the tenant.
+    pub id: [u8; 16],
+}
+
+/// Why money could not be settled from the ledger.
+#[derive(Debug, Error)]
+pub enum ReconcileError {
+    /// The accounts did not answer.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    /// The ledger did not answer.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
 }
 
 /// What outlives a reload.
@@ -81,9 +80,15 @@ pub struct StewardState {
     archive: Arc<dyn Archive>,
     usage: Arc<dyn UsageBook>,
     clock: Arc<dyn Clock>,
-    running: Mutex<HashSet<[u8; 16]>>,
-    watched: Mutex<HashMap<(u64, [u8; 16]), Runaway>>,
-    alerts: Mutex<VecDeque<(u64, LedgerAlert)>>,
+    /// Reservations of turns that run here, and when nobody is believed to settle them any more.
+    running: Mutex<HashMap<[u8; 16], u64>>,
+    watched: Mutex<HashMap<Payer, RunawayBreaker>>,
+    alerts: Mutex<VecDeque<ShownAlert>>,
+}
+
+struct ShownAlert {
+    until_ms: u64,
+    alert: LedgerAlert,
 }
 
 impl StewardState {
@@ -92,7 +97,8 @@ impl StewardState {
     pub fn new(
         accounts: Arc<dyn Accounts>,
         policies: Policies,
-        (archive, usage): (Arc<dyn Archive>, Arc<dyn UsageBook>),
+        archive: Arc<dyn Archive>,
+        usage: Arc<dyn UsageBook>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
@@ -130,106 +136,110 @@ impl StewardState {
     pub fn alerts(&self) -> Vec<LedgerAlert> {
         let now_ms = self.clock.now_ms();
         let mut alerts = lock(&self.alerts);
-        alerts.retain(|(until_ms, _)| now_ms < *until_ms);
-        alerts.iter().map(|(_, alert)| alert.clone()).collect()
+        alerts.retain(|shown| now_ms < shown.until_ms);
+        alerts.iter().map(|shown| shown.alert.clone()).collect()
     }
 
-    /// Settles holds whose decision is in the ledger; says how many. Whoever has none yet may still
-    /// run, and is charged in full when its time is over.
+    /// Settles reservations whose decision is in the ledger; says how many. Whoever has none yet may
+    /// still run, and is charged in full when its time is over.
     ///
     /// # Errors
-    /// When the accounts do not answer.
-    pub async fn reconcile(&self) -> Result<u32, AccountsError> {
-        let before_ms = self.clock.now_ms().saturating_sub(SETTLED_AFTER_MS);
+    /// When the accounts or the ledger do not answer.
+    pub async fn reconcile(&self) -> Result<u32, ReconcileError> {
+        let now_ms = self.clock.now_ms();
+        lock(&self.running).retain(|_, expires_ms| now_ms < *expires_ms);
+        let before_ms = now_ms.saturating_sub(RECONCILED_AFTER_MS);
         let mut settled = 0;
-        for hold in self.accounts.unsettled(before_ms, RECONCILED_AT_ONCE).await? {
-            if lock(&self.running).contains(&hold.id) {
+        for open in self.accounts.unsettled(before_ms, RECONCILED_AT_ONCE).await? {
+            if lock(&self.running).contains_key(&open.id) {
                 continue;
             }
-            if let Some(cost) = self.cost_of(&hold).await {
-                self.accounts.settle(hold.id, cost, Vec::new()).await?;
-                settled += 1;
+            let id = AuditId(Uuid::from_bytes(open.id));
+            let cost = match recorded_cost(self.archive.find(open.tenant, id).await?) {
+                Ok(Some(cost)) => cost,
+                Ok(None) => continue,
+                Err(error) => {
+                    tracing::error!(%id, %error, "what a decision cost cannot be read");
+                    continue;
+                }
+            };
+            match self.accounts.settle(open.id, cost, Vec::new()).await {
+                Ok(_) => settled += 1,
+                Err(AccountsError::Unreadable(error)) => tracing::error!(%error),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(settled)
     }
 
-    async fn cost_of(&self, hold: &Unsettled) -> Option<MicroUsd> {
-        let id = AuditId(Uuid::from_bytes(hold.id));
-        let entries = self.archive.find(hold.tenant, id).await.ok()?;
-        let decision = StoredDecision::from_entries(entries).ok()??;
-        match decision.public("cost") {
-            Some(Value::Uint(cost)) => Some(MicroUsd(*cost)),
-            _ => None,
-        }
-    }
-
-    fn watch<T>(
+    /// `None` where so many run away already that nobody else can be watched.
+    fn watch(
         &self,
-        key: (u64, [u8; 16]),
+        payer: Payer,
         now_ms: u64,
-        look: impl FnOnce(&mut Runaway) -> T,
-    ) -> Option<T> {
+        count: impl FnOnce(&mut RunawayBreaker) -> bool,
+    ) -> Option<bool> {
         let mut watched = lock(&self.watched);
-        if watched.len() >= WATCHED_MAX && !watched.contains_key(&key) {
-            watched.retain(|_, run| !run.is_over(now_ms));
+        if watched.len() >= WATCHED_MAX && !watched.contains_key(&payer) {
+            watched.retain(|_, breaker| !breaker.is_idle(now_ms));
             if watched.len() >= WATCHED_MAX {
                 return None;
             }
         }
-        Some(look(watched.entry(key).or_default()))
+        Some(count(watched.entry(payer).or_default()))
     }
 
-    /// When a conversation that is stopped may go on.
-    pub fn stopped_until(&self, key: (u64, [u8; 16]), now_ms: u64) -> Option<u64> {
-        lock(&self.watched).get(&key).and_then(|run| run.stopped_until(now_ms))
+    fn stopped_until(&self, payer: Payer, now_ms: u64) -> Option<u64> {
+        lock(&self.watched).get(&payer).and_then(|breaker| breaker.stopped_until(now_ms))
     }
 
-    /// Counts a refusal; says whether that stops the conversation.
-    pub fn note_refused(&self, key: (u64, [u8; 16]), now_ms: u64, policy: &TenantPolicy) -> bool {
-        self.watch(key, now_ms, |run| run.note_refused(now_ms, &policy.breaker)).unwrap_or(false)
+    fn count_refusal(&self, payer: Payer, now_ms: u64, policy: &TenantPolicy) {
+        let stops = |breaker: &mut RunawayBreaker| breaker.count_refusal(now_ms, &policy.breaker);
+        if self.watch(payer, now_ms, stops) == Some(true) {
+            tracing::warn!(tenant = payer.tenant, "whoever was refused too often is stopped");
+        }
     }
 
-    /// Counts what was spent; says whether that stops the conversation.
-    pub fn note_spent(&self, key: (u64, [u8; 16]), spent: MicroUsd, policy: &TenantPolicy) -> bool {
+    fn count_spending(&self, payer: Payer, spent: MicroUsd, policy: &TenantPolicy) {
         if policy.breaker.spend_per_minute_usd.is_none() {
-            return false;
+            return;
         }
         let now_ms = self.clock.now_ms();
-        let noted = self.watch(key, now_ms, |run| run.note_spent(now_ms, spent, &policy.breaker));
-        noted.unwrap_or(false)
-    }
-
-    /// Sets money aside and remembers that its turn runs.
-    pub async fn hold(&self, ask: HoldAsk) -> Result<crate::HoldAnswer, AccountsError> {
-        let id = ask.id;
-        lock(&self.running).insert(id);
-        let answer = self.accounts.hold(ask).await;
-        if !matches!(answer, Ok(Ok(_))) {
-            lock(&self.running).remove(&id);
+        let stops =
+            |breaker: &mut RunawayBreaker| breaker.count_spending(now_ms, spent, &policy.breaker);
+        if self.watch(payer, now_ms, stops) == Some(true) {
+            tracing::warn!(tenant = payer.tenant, "whoever spent too fast is stopped");
         }
-        answer
     }
 
-    /// Hands the settlement over at once; the future only waits for what became of it.
-    pub fn settle(
-        self: &Arc<Self>,
-        id: [u8; 16],
-        spent: MicroUsd,
-        alerts: Vec<u8>,
-    ) -> impl Future<Output = Vec<Crossing>> + Send + use<> {
+    async fn reserve(&self, order: ReservationOrder) -> Result<Reservation, BudgetRefusal> {
+        let expires_ms = order.expires_ms;
+        match self.accounts.reserve(order).await {
+            Ok(outcome) => {
+                let reservation = outcome.map_err(BudgetRefusal::LineExceeded)?;
+                // Only now: whoever stops waiting for an answer would never be settled here.
+                lock(&self.running).insert(reservation.id, expires_ms);
+                Ok(reservation)
+            }
+            Err(error) => {
+                tracing::error!(%error, "a budget could not be checked");
+                Err(BudgetRefusal::Unavailable)
+            }
+        }
+    }
+
+    async fn settle(&self, id: [u8; 16], spent: MicroUsd, alerts: Vec<u8>) -> Vec<Crossing> {
+        let settled = self.accounts.settle(id, spent, alerts).await;
         lock(&self.running).remove(&id);
-        let state = Arc::clone(self);
-        async move {
-            state.accounts.settle(id, spent, alerts).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "a request is settled from the ledger later");
-                Vec::new()
-            })
-        }
+        settled.unwrap_or_else(|error| {
+            let id = Uuid::from_bytes(id);
+            tracing::error!(%id, %error, "a request is settled from the ledger later");
+            Vec::new()
+        })
     }
 
     /// Shows an alert until its period is over.
-    pub fn show(&self, crossing: &Crossing) {
+    pub fn show_alert(&self, crossing: &Crossing) {
         let key = &crossing.line.key;
         let message = format!(
             "A {} limit has reached {} per cent in this {}.",
@@ -241,8 +251,17 @@ impl StewardState {
         if alerts.len() >= ALERTS_MAX {
             alerts.pop_front();
         }
-        let until_ms = key.period.end_ms(key.number);
-        alerts.push_back((until_ms, LedgerAlert { code: "budget", message }));
+        let alert = LedgerAlert { code: "budget", message };
+        alerts.push_back(ShownAlert { until_ms: key.ends_ms(), alert });
+    }
+}
+
+/// What a decision says it cost; `None` where there is no decision yet.
+fn recorded_cost(entries: Vec<StoredEntry>) -> Result<Option<MicroUsd>, StoredError> {
+    let Some(decision) = StoredDecision::from_entries(entries)? else { return Ok(None) };
+    match decision.public("cost") {
+        Some(Value::Uint(cost)) => Ok(Some(MicroUsd(*cost))),
+        _ => Err(StoredError::Field("cost")),
     }
 }
 
@@ -255,7 +274,7 @@ type Merged = HashMap<TenantId, (KnownPolicy, Arc<TenantPolicy>)>;
 
 /// What one verifier that is asked elsewhere can cost for one candidate.
 #[derive(Clone, Copy, Debug)]
-pub struct Fee {
+pub struct VerifierFee {
     /// How often it is asked.
     pub calls: u64,
     /// A fixed price for each call.
@@ -268,7 +287,7 @@ pub struct Fee {
     pub output_tokens: u64,
 }
 
-impl Fee {
+impl VerifierFee {
     fn most(&self, size: &RequestSize) -> MicroUsd {
         let read = size.prompt_tokens.saturating_add(size.output_tokens);
         let usage = Usage {
@@ -289,8 +308,8 @@ pub struct Steward {
     /// Where another model may stand in, the dearest of them.
     dearest: BTreeMap<String, Price>,
     /// What verifiers cost that are asked elsewhere.
-    fees: Vec<Fee>,
-    hold_for: Duration,
+    fees: Vec<VerifierFee>,
+    settled_within: Duration,
     open: Arc<TenantPolicy>,
     merged: RwLock<Merged>,
 }
@@ -312,7 +331,7 @@ impl Steward {
             prices,
             dearest: BTreeMap::new(),
             fees: Vec::new(),
-            hold_for: turn_deadline + HOLD_GRACE,
+            settled_within: turn_deadline + SETTLE_GRACE,
             open: Arc::default(),
             merged: RwLock::default(),
         }
@@ -368,7 +387,7 @@ impl Steward {
 
     /// Knows what verifiers cost that are asked elsewhere.
     #[must_use]
-    pub fn with_fees(self, fees: Vec<Fee>) -> Self {
+    pub fn with_fees(self, fees: Vec<VerifierFee>) -> Self {
         Self { fees, ..self }
     }
 
@@ -387,124 +406,110 @@ impl Steward {
         self.fees.is_empty()
     }
 
-    /// What judging one candidate can cost at most.
-    pub fn judging(&self, size: &RequestSize) -> MicroUsd {
-        self.fees.iter().fold(MicroUsd(0), |sum, fee| sum.saturating_add(fee.most(size)))
+    /// What all panels of a request can cost at most.
+    #[must_use]
+    pub fn judging_cost(&self, size: &RequestSize) -> MicroUsd {
+        let fees = self.fees.iter().map(|fee| fee.most(size));
+        let panel = fees.fold(MicroUsd(0), MicroUsd::saturating_add);
+        MicroUsd(panel.0.saturating_mul(size.panels))
     }
 
-    /// Puts together what the accounts are asked.
-    pub fn ask(
-        &self,
-        policy: &TenantPolicy,
-        (id, scopes): ([u8; 16], &Scopes),
-        most: MicroUsd,
-        cheaper: Option<MicroUsd>,
-        now_ms: u64,
-    ) -> HoldAsk {
-        let tenant = tenant_number(scopes.tenant.as_str());
-        let hold_ms = u64::try_from(self.hold_for.as_millis()).unwrap_or(u64::MAX);
-        HoldAsk {
-            id,
-            tenant,
-            lines: policy.lines(tenant, scopes, now_ms),
-            most,
-            cheaper: cheaper.map(|most| (most, policy.downgrade_at_percent)),
-            now_ms,
-            expires_ms: now_ms.saturating_add(hold_ms),
-        }
-    }
-
-    /// Sets money aside under a tenant's policy. `None` where no limit is in force.
+    /// Reserves what a request can cost at most; `None` where no limit is in force.
     ///
     /// # Errors
-    /// When a limit would be exceeded or cannot be checked; with it the alert that is due.
-    pub async fn set_aside(
+    /// When a limit would be exceeded or cannot be checked, or whoever asks runs away. Being over a limit
+    /// counts towards running away.
+    pub async fn reserve(
         &self,
-        policy: &TenantPolicy,
-        ask: HoldAsk,
-    ) -> Result<Option<Grant>, (Unpaid, Option<Crossing>)> {
-        if let Some(limit) = policy.max_cost_per_request_usd {
-            let least = ask.cheaper.map_or(ask.most, |(most, _)| most.min(ask.most));
-            if least > limit.0 {
-                return Err((Unpaid::Request { most: least, limit: limit.0 }, None));
-            }
-        }
-        if ask.lines.is_empty() || ask.most.0 == 0 {
+        request: ReservationRequest<'_>,
+    ) -> Result<Option<Reservation>, BudgetRefusal> {
+        let ReservationRequest { policy, payer, now_ms, .. } = request;
+        if !policy.limits_money() && policy.breaker.spend_per_minute_usd.is_none() {
             return Ok(None);
         }
-        match self.state.hold(ask).await {
-            Ok(Ok(grant)) => Ok(Some(grant)),
-            Ok(Err((Refusal { line, left }, crossing))) => {
-                let resets_ms = line.key.period.end_ms(line.key.number);
-                Err((Unpaid::Exceeded { line, left, resets_ms }, crossing))
-            }
-            Err(error) => {
-                tracing::error!(%error, "a budget could not be checked");
-                Err((Unpaid::Unavailable, None))
+        if let Some(until_ms) = self.state.stopped_until(payer, now_ms) {
+            return Err(BudgetRefusal::RunningAway { until_ms });
+        }
+        if !policy.limits_money() {
+            return Ok(None);
+        }
+        let reserved = self.reserve_within_limits(&request).await;
+        if reserved.as_ref().is_err_and(BudgetRefusal::is_over_limit) {
+            self.state.count_refusal(payer, now_ms, policy);
+        }
+        reserved.map(Some)
+    }
+
+    async fn reserve_within_limits(
+        &self,
+        request: &ReservationRequest<'_>,
+    ) -> Result<Reservation, BudgetRefusal> {
+        let ReservationRequest { id, policy, scopes, now_ms, .. } = *request;
+        let limit = policy.max_cost_per_request_usd.map_or(MicroUsd(u64::MAX), |limit| limit.0);
+        let cheaper = request.cheaper.filter(|most| *most <= limit);
+        let is_too_dear = request.most > limit;
+        let most = if is_too_dear {
+            let least = request.cheaper.map_or(request.most, |most| most.min(request.most));
+            cheaper.ok_or(BudgetRefusal::RequestLimit { most: least, limit })?
+        } else {
+            request.most
+        };
+        let tenant = tenant_number(scopes.tenant.as_str());
+        let lines = policy.lines(tenant, scopes, now_ms);
+        if lines.is_empty() || most.0 == 0 {
+            return Ok(Reservation {
+                id,
+                amount: most,
+                is_cheaper: is_too_dear,
+                is_counted: false,
+            });
+        }
+        let wait_ms = u64::try_from(self.settled_within.as_millis()).unwrap_or(u64::MAX);
+        let from_percent = policy.downgrade_at_percent;
+        let order = ReservationOrder {
+            id,
+            tenant,
+            lines,
+            most,
+            cheaper: cheaper
+                .filter(|_| !is_too_dear)
+                .map(|most| CheaperOption { most, from_percent }),
+            now_ms,
+            expires_ms: now_ms.saturating_add(wait_ms),
+        };
+        let reservation = self.state.reserve(order).await?;
+        Ok(Reservation { is_cheaper: is_too_dear || reservation.is_cheaper, ..reservation })
+    }
+
+    /// Counts what a request spent and frees the rest of its reservation. It counts towards running away
+    /// before this returns; the future waits for the accounts and says which alerts are due. What they do
+    /// not take is settled from the ledger later.
+    pub fn settle(
+        &self,
+        reservation: Option<Reservation>,
+        spent: MicroUsd,
+        policy: &TenantPolicy,
+        payer: Payer,
+    ) -> impl Future<Output = Vec<Crossing>> + Send + use<> {
+        self.state.count_spending(payer, spent, policy);
+        let state = Arc::clone(&self.state);
+        let alerts = policy.alert_at_percent.clone();
+        async move {
+            match reservation.filter(|reservation| reservation.is_counted) {
+                Some(reservation) => state.settle(reservation.id, spent, alerts).await,
+                None => Vec::new(),
             }
         }
     }
 }
+
+#[cfg(test)]
+#[path = "steward_tests.rs"]
+mod tests;
 
 impl PolicySource for Steward {
     fn in_force(&self, tenant: &TenantId) -> PolicyInForce {
         let (version, policy) = self.policy(tenant);
         PolicyInForce { version, policy }
     }
-}
-
-impl Purse for Steward {
-    fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<Grant, PurseError>> {
-        async move {
-            let (_, policy) = self.policy(&ask.scopes.tenant);
-            let (limit, cheaper) = (policy.max_cost_per_request_usd, ask.cheaper);
-            // What one request may not cost is not asked for at all.
-            let too_dear = cheaper.filter(|_| limit.is_some_and(|limit| ask.most > limit.0));
-            let most = too_dear.unwrap_or(ask.most);
-            let cheaper = cheaper.filter(|_| too_dear.is_none());
-            let hold = self.ask(&policy, (ask.id, &ask.scopes), most, cheaper, ask.now_ms);
-            let set = self.set_aside(&policy, hold).await.map(|grant| {
-                let held = grant.map_or(most, |grant| grant.held);
-                let is_cheaper = too_dear.is_some() || grant.is_some_and(|one| one.is_cheaper);
-                Grant { held, is_cheaper }
-            });
-            set.map_err(|(unpaid, crossing)| match unpaid {
-                Unpaid::Request { limit, .. } => PurseError::Exceeded {
-                    scope: Scope::Request,
-                    limit,
-                    left: limit,
-                    crossing: None,
-                    resets_ms: None,
-                },
-                Unpaid::Exceeded { line, left, resets_ms } => PurseError::Exceeded {
-                    scope: line.key.scope,
-                    limit: line.limit,
-                    left,
-                    crossing: crossing.map(Box::new),
-                    resets_ms: Some(resets_ms),
-                },
-                other => PurseError::Unavailable(other.to_string()),
-            })
-        }
-        .boxed()
-    }
-
-    fn settle<'a>(
-        &'a self,
-        tenant: &'a TenantId,
-        id: [u8; 16],
-        spent: MicroUsd,
-    ) -> BoxFuture<'a, Result<Vec<Crossing>, PurseError>> {
-        lock(&self.state.running).remove(&id);
-        let (_, policy) = self.policy(tenant);
-        let settled = self.state.accounts.settle(id, spent, policy.alert_at_percent.clone());
-        let named = |error: AccountsError| PurseError::Unavailable(error.to_string());
-        async move { settled.await.map_err(named) }.boxed()
-    }
-}
-
-/// When a limit of a period begins anew.
-#[must_use]
-pub fn resets_ms(period: Period, now_ms: u64) -> u64 {
-    period.end_ms(period.number_at(now_ms))
 }

@@ -3,6 +3,7 @@
 //! **Invariant:** a data directory belongs to one of them. Which one is found out here, before
 //! anything is written, and a directory that belongs to the other is refused with a sentence.
 
+use crate::accounts::{AccountTables, SqliteAccounts};
 use crate::archive::{ReadSide, SqliteArchive};
 use crate::db::{
     LogState, SqliteLog, SqliteSnapshots, SqliteSource, SqliteStored, SqliteWords, open_reader,
@@ -14,11 +15,11 @@ use crate::keys::{BookRing, KeyBook, NoteTable, Outbox, Pepper, SqliteBooks, Sql
 use crate::options::StoreOptions;
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::{
-    Connector, DatabaseUrl, Heart, Lease, PgArchive, PgBooks, PgKeys, PgNotes, PgPurse, PgRecords,
-    PgSnapshots, PgSource, PgStored, PgVault, PgWords, Session, WaitingKeys, has_change, is_bound,
+    Connector, DatabaseUrl, Heart, Lease, PgAccounts, PgArchive, PgBooks, PgKeys, PgNotes,
+    PgRecords, PgSnapshots, PgSource, PgStored, PgVault, PgWords, Session, WaitingKeys, has_change,
+    is_bound,
 };
 use crate::publish::KeyFile;
-use crate::purse::{PurseTables, SqlitePurse};
 use crate::records::{RecordTables, SqliteRecords};
 use crate::replica::Identity;
 use crate::scrub::StoredLog;
@@ -79,8 +80,8 @@ pub(crate) struct Backing {
     pub(crate) stored: MakeStored,
     /// Where decisions are added up.
     pub(crate) usage: UsageSource,
-    /// Accounts and holds.
-    pub(crate) purse: Box<dyn PurseTables>,
+    /// Accounts and reservations.
+    pub(crate) accounts: Box<dyn AccountTables>,
 }
 
 impl Backing {
@@ -144,7 +145,7 @@ impl Backing {
                 sqlite_has_change(&changes, id).map_err(|error| error.to_string())
             }),
             heart: None,
-            purse: Box::new(SqlitePurse::open(dir)?),
+            accounts: Box::new(SqliteAccounts::open(dir)?),
             usage: UsageSource::File(dir.join("ledger.db")),
             snapshots,
             vault: Arc::new(vault),
@@ -248,7 +249,7 @@ impl Backing {
                 has_change(&mut session, id).map_err(|error| error.to_string())
             }),
             snapshots: Arc::new(PgSnapshots::later(connector.clone())),
-            purse: Box::new(PgPurse::later(connector.clone())),
+            accounts: Box::new(PgAccounts::later(connector.clone())),
             usage: UsageSource::Server(Mutex::new(Session::new(
                 connector.clone(),
                 options.read_patience,

@@ -13,6 +13,7 @@
 //! and people as they last were) and a `keys.db` with the keys of people that wait for the database, and
 //! copies of those it was given lately.
 
+mod accounts;
 mod archive;
 mod backing;
 mod db;
@@ -30,7 +31,6 @@ mod people;
 mod postgres;
 mod proofs;
 mod publish;
-mod purse;
 mod reader;
 mod rebuild;
 mod records;

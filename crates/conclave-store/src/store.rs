@@ -3,6 +3,7 @@
 //! **Invariant:** whoever holds a part of the store may go on holding it after the store was
 //! closed: what is appended then is refused, what was appended before can still be read.
 
+use crate::accounts::StoredAccounts;
 use crate::archive::ReadSide;
 use crate::backing::{Backing, MakeStored};
 use crate::drain::{AcceptedRestore, Drainer, DrainerParts, Journal, LogDatabase, LogSource, Mark};
@@ -18,7 +19,6 @@ use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::Heart;
 use crate::proofs::Shown;
 use crate::publish::{Desk, DeskParts, Handover, KeyFile};
-use crate::purse::PurseBook;
 use crate::records::RecordBook;
 use crate::replica::Identity;
 use crate::scrub::Scrub;
@@ -61,7 +61,7 @@ pub struct Store {
     forgetter: Arc<Forgetter>,
     keeper: Arc<Keeper>,
     desk: Arc<Desk>,
-    purse: Arc<PurseBook>,
+    accounts: Arc<StoredAccounts>,
     usage: Arc<UsageSource>,
     snapshots: Arc<dyn Snapshots>,
     dir: PathBuf,
@@ -183,12 +183,12 @@ impl Store {
     /// Where money is held and settled.
     #[must_use]
     pub fn accounts(&self) -> Arc<dyn Accounts> {
-        Arc::clone(&self.purse) as _
+        Arc::clone(&self.accounts) as _
     }
 
     /// Charges money that nobody settled in time, now instead of within seconds. Blocks.
     pub fn charge_expired(&self) {
-        self.purse.charge_expired();
+        self.accounts.charge_expired();
     }
 
     /// What was used, added up.
@@ -402,7 +402,7 @@ impl Store {
     pub fn shutdown(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         self.keeper.stop();
-        self.purse.stop();
+        self.accounts.stop();
         join("keeper", running.keeper.take());
         self.desk.stop();
         join("publisher", running.publisher.take());
@@ -498,7 +498,10 @@ impl Store {
         let store = Self {
             ledger: core.ledger,
             usage: Arc::new(backing.usage),
-            purse: Arc::new(PurseBook::start(backing.purse, Arc::clone(&options.clock))?),
+            accounts: Arc::new(StoredAccounts::start(
+                backing.accounts,
+                Arc::clone(&options.clock),
+            )?),
             desk,
             snapshots: backing.snapshots,
             dir: options.dir.clone(),

@@ -149,13 +149,8 @@ fn engine(
         subjects: ground.subjects.clone(),
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
-        steward: Some(steward.clone()),
+        steward: Some(steward),
         settings: Arc::new(settings),
-        governed: Governed {
-            governance: Some(ground.people.clone()),
-            purse: Some(steward),
-            records: Some(ground.records.clone()),
-        },
         workshop: Arc::new(workshop(config)?),
     })
 }

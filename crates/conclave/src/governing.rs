@@ -30,8 +30,9 @@ const PROTOCOLS_COPY: &str = "protocols.json";
 /// Makes the steward and reads the policies, before anything is served.
 pub async fn begin(store: &Store, config: &Config, clock: Arc<dyn Clock>) -> Arc<StewardState> {
     let policies = Policies::over(store.records());
-    let read = (store.archive(), store.usage());
-    let steward = Arc::new(StewardState::new(store.accounts(), policies, read, clock));
+    let (archive, usage) = (store.archive(), store.usage());
+    let steward = StewardState::new(store.accounts(), policies, archive, usage, clock);
+    let steward = Arc::new(steward);
     know_policies(&steward, &config.server.data).await;
     store.set_retention(assemble::retention_under(config, steward.policies()));
     steward
@@ -102,7 +103,7 @@ pub async fn run(
             match steward.reconcile().await {
                 Ok(0) => {}
                 Ok(settled) => tracing::info!(settled, "requests were settled from the ledger"),
-                Err(error) => tracing::debug!(%error, "money could not be looked after"),
+                Err(error) => tracing::warn!(%error, "money could not be settled from the ledger"),
             }
         }
     }

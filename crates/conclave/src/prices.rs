@@ -5,7 +5,7 @@ use anyhow::Context;
 use conclave_core::{MicroUsd, TenantId};
 use conclave_govern::{Price, TenantPolicy, Usd};
 use conclave_models::{Builtin, GUARD_TOKENS, JUDGE_TOKENS};
-use conclave_money::{Fee, PriceTable, Steward, StewardState};
+use conclave_money::{PriceTable, Steward, StewardState, VerifierFee};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,9 +96,9 @@ pub fn steward(
 }
 
 /// What one verifier that is asked elsewhere can cost for one candidate.
-fn fee(seat: &SeatChange, prices: &Prices) -> Option<Fee> {
+fn fee(seat: &SeatChange, prices: &Prices) -> Option<VerifierFee> {
     let model = || prices.get(seat.model.as_deref().unwrap_or_default());
-    let asked = |calls, (input, output)| Fee {
+    let asked = |calls, (input, output)| VerifierFee {
         calls,
         per_call: MicroUsd(0),
         price: model(),
@@ -109,7 +109,7 @@ fn fee(seat: &SeatChange, prices: &Prices) -> Option<Fee> {
         VerifierKind::Builtin => None,
         VerifierKind::Judge => Some(asked(JUDGE_CALLS, JUDGE_TOKENS)),
         VerifierKind::Guard => Some(asked(1, GUARD_TOKENS)),
-        VerifierKind::Moderation | VerifierKind::Http => Some(Fee {
+        VerifierKind::Moderation | VerifierKind::Http => Some(VerifierFee {
             per_call: micro_usd(seat.usd_per_call.unwrap_or(0.0)),
             price: Price::default(),
             ..asked(1, (0, 0))

@@ -1,7 +1,7 @@
 //! Judging one text, conversation or reply without a gateway: what `conclave check` prints.
 
-use crate::turn::brought;
-use crate::unread::{Patience, Unread};
+use crate::deliberate::{CaseMaterial, Patience};
+use crate::matter::brought;
 use conclave_core::{
     Action, Ballot, Candidate, Cast, Category, Message, Mode, Role, Scrutiny, TurnContext, decide,
     intake,
@@ -148,7 +148,7 @@ impl Checker {
         let scrutiny = if strict { Scrutiny::Strict } else { Scrutiny::Normal };
         let injection = input.injection;
         let crisis_score = input.crisis;
-        let unread = Unread {
+        let unread = CaseMaterial {
             conversation: question.turns.clone().into(),
             candidate: reply.clone(),
             context,

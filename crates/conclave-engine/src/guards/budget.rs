@@ -132,13 +132,10 @@ async fn reserve(
     let policy = matter.policy();
     let mut payment = engine.unreserved_payment(matter);
     let passed = || Finding::passed(GuardKind::Budget, Phase::Before);
-    if !policy.limits_money() && policy.breaker.spend_per_minute_usd.is_none() {
-        return Ok(Examined::with(passed(), Effect::Pay(Box::new(payment))));
-    }
     let Some(most) = engine.most(matter, matter.model.as_deref()) else {
         if policy.limits_money() {
             let model = matter.model.clone().unwrap_or_default();
-            return Ok(refused(GuardCode::Unpriced, BudgetRefusal::Unpriced(model)));
+            return Ok(refused(GuardCode::Unpriced, BudgetRefusal::Unpriced { model }));
         }
         return Ok(Examined::with(passed(), Effect::Pay(Box::new(payment))));
     };
@@ -294,13 +291,12 @@ impl Engine {
     /// Says what a matter cost. Nobody waits for it: what is lost on the way is found in the ledger.
     pub fn settle<C: ?Sized>(&self, matter: &Matter<C>, cost: MicroUsd) {
         let Some(steward) = &self.steward else { return };
-        let settled = steward.settle(
-            matter.payment.reservation.as_ref(),
-            payer(matter),
-            cost,
-            matter.policy(),
-        );
-        let Some(settled) = settled else { return };
+        let reservation = matter.payment.reservation.clone();
+        let needs_accounts = reservation.is_some();
+        let settled = steward.settle(reservation, cost, matter.policy(), payer(matter));
+        if !needs_accounts {
+            return;
+        }
         let (engine, tenant) = (self.clone(), matter.tenant.clone());
         tokio::spawn(async move {
             settled.await.iter().for_each(|crossing| engine.note_crossing(&tenant, crossing));
@@ -313,7 +309,7 @@ impl Engine {
         let Crossing { line, percent, spent } = crossing;
         let (scope, period) = (line.key.scope.as_str(), line.key.period.as_str());
         tracing::warn!(%tenant, scope, period, percent, limit = line.limit.0, "a limit comes near");
-        steward.state.show(crossing);
+        steward.state.show_alert(crossing);
         let draft = Draft {
             public: Value::map([
                 ("scope", Value::from(scope)),

@@ -118,7 +118,7 @@ fn effective_mode(turn: &Turn) -> Mode {
 }
 
 /// How strictly a turn is treated: by what it says, what is remembered, and what was stated.
-pub(super) fn scrutiny(
+pub(crate) fn scrutiny(
     context: &TurnContext,
     reading: &Reading,
     remembered: &Remembered,

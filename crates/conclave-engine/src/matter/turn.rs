@@ -159,7 +159,7 @@ impl Content for TurnContent {
     }
 
     fn limit_output(&mut self, tokens: u64) {
-        if !conclave_money::states_output_limit(&self.turn.body) {
+        if conclave_money::stated_output_tokens(&self.turn.body).is_none() {
             Arc::make_mut(&mut self.turn.body).insert("max_tokens".to_owned(), tokens.into());
         }
     }
@@ -242,7 +242,7 @@ fn change_strings(value: &mut Value, others: &HashMap<String, String>) {
 
 /// What tools and files brought last: everything since the person spoke, and the whole of the last block,
 /// because several may have been asked at once. What was brought before was read in its own turn.
-pub(super) fn brought(conversation: &[Message]) -> Vec<String> {
+pub(crate) fn brought(conversation: &[Message]) -> Vec<String> {
     let is_tool = |message: &Message| message.role == Role::Tool;
     let Some(last) = conversation.iter().rposition(is_tool) else { return Vec::new() };
     let block = conversation[..last].iter().rposition(|one| !is_tool(one)).map_or(0, |at| at + 1);

@@ -88,7 +88,7 @@ async fn without_a_model_nothing_unseen_is_made_and_one_yes_is_enough() {
 #[tokio::test]
 async fn a_yes_to_one_reason_is_no_yes_to_another() {
     let keeper = Keeper::granting();
-    let mut house = title_house("redact", "block", r#"{"title": "A walk"}"#, None);
+    let mut house = title_house("redact", "block", r#"{"title": "A walk"}"#);
     house.engine.governed.governance = Some(keeper.clone());
     house.engine.governed.records = Some(keeper.records.clone());
     let asked = titles("BR");
@@ -373,10 +373,10 @@ impl ModelDirectory for Lost {
 
 #[tokio::test]
 async fn a_guard_of_our_own_that_panics_holds_as_well() {
-    let mut deaf = title_house("redact", "block", r#"{"title": "A walk"}"#, None);
+    let mut deaf = title_house("redact", "block", r#"{"title": "A walk"}"#);
     let detector = conclave_detect::Detector::builtin().unwrap();
     deaf.engine.detector = Arc::new(detector.with_classifier(Arc::new(Broken)));
-    let mut lost = title_house("redact", "block", r#"{"title": "A walk"}"#, None);
+    let mut lost = title_house("redact", "block", r#"{"title": "A walk"}"#);
     lost.engine.models = Arc::new(Lost(lost.engine.models.clone()));
     for house in [deaf, lost] {
         let done = house.engine.execute(titles("NZ")).await.unwrap();
@@ -435,7 +435,7 @@ async fn verifiers_elsewhere_are_held_to_sensitivity_and_place_as_models_are() {
                 .into(),
             ..RecipeSettings::default()
         };
-        let mut house = title_house("redact", "block", r#"{"title": "A walk"}"#, None);
+        let mut house = title_house("redact", "block", r#"{"title": "A walk"}"#);
         let files = [("own.toml".to_owned(), spoken.clone())];
         house.engine.workshop = Arc::new(Workshop::new(&files, settings).unwrap());
         house.engine.panel =

@@ -4,8 +4,11 @@ use conclave_core::{MicroUsd, TenantId};
 use conclave_engine::{
     GovernError, Governance, Record, RecordChange, RecordKey, RecordKind, Records, RecordsInMemory,
 };
-use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Scope};
-use conclave_money::{Crossing, Grant, Purse, PurseError, Reserve};
+use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview};
+use conclave_money::{
+    AccountBalance, Accounts, AccountsError, Crossing, ReservationOrder, ReserveOutcome,
+    UnsettledReservation,
+};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::json;
@@ -119,42 +122,41 @@ impl Governance for Keeper {
     }
 }
 
-/// Holds so much.
-pub struct Pocket {
-    pub left: Mutex<u64>,
-    pub broken: bool,
-    pub settled: Mutex<Vec<MicroUsd>>,
+/// Accounts that do not answer.
+pub struct AccountsAway;
+
+fn away<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, AccountsError>> {
+    ready(Err(AccountsError::Unreachable("away".into()))).boxed()
 }
 
-impl Pocket {
-    pub fn with(left: u64) -> Arc<Self> {
-        Arc::new(Self { left: Mutex::new(left), broken: false, settled: Mutex::default() })
-    }
-}
-
-impl Purse for Pocket {
-    fn reserve(&self, ask: Reserve) -> BoxFuture<'_, Result<Grant, PurseError>> {
-        let left = MicroUsd(*self.left.lock().unwrap());
-        let result = if self.broken {
-            Err(PurseError::Unavailable("away".into()))
-        } else if ask.most <= left {
-            Ok(Grant { held: ask.most, is_cheaper: false })
-        } else if let Some(held) = ask.cheaper.filter(|less| *less <= left) {
-            Ok(Grant { held, is_cheaper: true })
-        } else {
-            let (limit, crossing, resets_ms) = (left, None, None);
-            Err(PurseError::Exceeded { scope: Scope::Tenant, limit, left, crossing, resets_ms })
-        };
-        ready(result).boxed()
+impl Accounts for AccountsAway {
+    fn reserve(&self, _: ReservationOrder) -> BoxFuture<'_, Result<ReserveOutcome, AccountsError>> {
+        away()
     }
 
-    fn settle<'a>(
-        &'a self,
-        _: &'a TenantId,
+    fn settle(
+        &self,
         _: [u8; 16],
-        spent: MicroUsd,
-    ) -> BoxFuture<'a, Result<Vec<Crossing>, PurseError>> {
-        self.settled.lock().unwrap().push(spent);
-        ready(Ok(Vec::new())).boxed()
+        _: MicroUsd,
+        _: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Vec<Crossing>, AccountsError>> {
+        away()
+    }
+
+    fn unsettled(
+        &self,
+        _: u64,
+        _: u32,
+    ) -> BoxFuture<'_, Result<Vec<UnsettledReservation>, AccountsError>> {
+        away()
+    }
+
+    fn balances(
+        &self,
+        _: u64,
+        _: u64,
+        _: u32,
+    ) -> BoxFuture<'_, Result<Vec<AccountBalance>, AccountsError>> {
+        away()
     }
 }

@@ -10,7 +10,8 @@ use conclave_engine::{
 use conclave_govern::{Period, Price, Scope, TenantPolicy, Usd};
 use conclave_ledger::{Kind, Value};
 use conclave_money::{
-    Account, AccountsInMemory, KnownPolicy, Policies, Steward, StewardState, TenantsError, Unpaid,
+    Accounts, AccountsInMemory, Balance, BudgetRefusal, KnownPolicy, Policies, Steward,
+    StewardState, TenantsError,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -80,23 +81,34 @@ fn price(tenth: u64) -> Price {
 pub fn kept(model: Arc<Scripted>, policy: serde_json::Value) -> Kept {
     let mut house = house(model.clone(), jury());
     let accounts = Arc::<AccountsInMemory>::default();
-    let records = Arc::<RecordsInMemory>::default();
     let clock = Arc::new(HandClock(AtomicU64::new(NOW)));
-    let state = StewardState::new(
-        accounts.clone(),
-        Policies::over(records.clone()),
-        (house.ledger.clone(), Arc::new(NoUsage)),
-        clock.clone(),
-    );
-    let policies = BTreeMap::from([(tenant(), TenantPolicy::parse(policy).unwrap())]);
-    let prices =
-        BTreeMap::from([("scripted".to_owned(), price(10)), ("small".to_owned(), price(1))]);
-    let deadline = Duration::from_secs(30);
-    let steward = Steward::new(Arc::new(state), policies, prices, deadline);
-    house.engine.steward = Some(Arc::new(steward));
     house.engine.models = Arc::new(TwoModels(model));
     house.engine.clock = clock.clone();
+    let prices =
+        BTreeMap::from([("scripted".to_owned(), price(10)), ("small".to_owned(), price(1))]);
+    let records = put_under(&mut house, accounts.clone(), policy, prices);
     Kept { house, accounts, records, clock }
+}
+
+/// Puts a house under a policy, with accounts that a test chooses; gives the records of policies.
+pub fn put_under(
+    house: &mut House,
+    accounts: Arc<dyn Accounts>,
+    policy: serde_json::Value,
+    prices: BTreeMap<String, Price>,
+) -> Arc<RecordsInMemory> {
+    let records = Arc::<RecordsInMemory>::default();
+    let state = StewardState::new(
+        accounts,
+        Policies::over(records.clone()),
+        house.ledger.clone(),
+        Arc::new(NoUsage),
+        house.engine.clock.clone(),
+    );
+    let policies = BTreeMap::from([(tenant(), TenantPolicy::parse(policy).unwrap())]);
+    let steward = Steward::new(Arc::new(state), policies, prices, Duration::from_secs(30));
+    house.engine.steward = Some(Arc::new(steward));
+    records
 }
 
 fn tenant() -> TenantId {
@@ -108,15 +120,15 @@ fn kind() -> Arc<Scripted> {
 }
 
 impl Kept {
-    pub fn account(&self, scope: Scope) -> Account {
+    pub fn balance(&self, scope: Scope) -> Balance {
         let page = self.accounts.page();
-        let found = page.accounts.iter().find(|(key, _)| key.scope == scope);
-        found.map(|(_, account)| *account).unwrap_or_default()
+        let found = page.balances.iter().find(|(key, _)| key.scope == scope);
+        found.map(|(_, balance)| *balance).unwrap_or_default()
     }
 
-    async fn unpaid(&self) -> Unpaid {
+    async fn refusal(&self) -> BudgetRefusal {
         match self.house.engine.deliver(turn("My day was long.")).await {
-            Err(DeliverError::Unpaid(unpaid)) => unpaid,
+            Err(DeliverError::Unpaid(refusal)) => refusal,
             Err(other) => panic!("{other}"),
             Ok(reply) => panic!("{:?}", reply.decision.outcome),
         }
@@ -138,18 +150,18 @@ async fn a_turn_is_settled_with_what_it_cost_and_the_decision_says_so() {
     assert_eq!(reply.decision.cost, MicroUsd(20));
     settle_tasks().await;
     for scope in [Scope::Tenant, Scope::Key] {
-        let account = kept.account(scope);
-        assert_eq!((account.spent, account.held), (20, 0), "{scope:?}");
+        let balance = kept.balance(scope);
+        assert_eq!((balance.spent, balance.reserved), (20, 0), "{scope:?}");
     }
     let asked = kept.house.model.asked.lock().unwrap();
-    assert_eq!(asked[0].body["max_tokens"], 100, "it is told how much was set aside");
+    assert_eq!(asked[0].body["max_tokens"], 100, "it is told how much was reserved");
 }
 
 #[tokio::test]
-async fn without_any_limit_nothing_is_set_aside_and_nothing_is_added_to_the_request() {
+async fn without_any_limit_nothing_is_reserved_and_nothing_is_added_to_the_request() {
     let kept = kept(kind(), json!({}));
     kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
-    assert!(kept.accounts.page().accounts.is_empty());
+    assert!(kept.accounts.page().balances.is_empty());
     assert!(!kept.house.model.asked.lock().unwrap()[0].body.contains_key("max_tokens"));
 }
 
@@ -162,10 +174,10 @@ async fn a_limit_refuses_before_a_model_is_asked_and_names_its_scope() {
         (json!({"max_cost_per_request_usd": 0.000_1}), "request limit"),
     ] {
         let kept = kept(kind(), policy);
-        let sentence = kept.unpaid().await.to_string();
+        let sentence = kept.refusal().await.to_string();
         assert!(sentence.contains(scope), "{sentence}");
         assert!(kept.house.model.asked.lock().unwrap().is_empty());
-        assert_eq!(kept.account(Scope::Tenant).held, 0);
+        assert_eq!(kept.balance(Scope::Tenant).reserved, 0);
     }
 }
 
@@ -206,7 +218,7 @@ async fn a_model_without_a_price_is_refused_under_a_budget() {
     let policies = BTreeMap::from([(tenant(), policy)]);
     let unpriced = Steward::new(state, policies, BTreeMap::new(), Duration::from_secs(30));
     kept.house.engine.steward = Some(Arc::new(unpriced));
-    assert_eq!(kept.unpaid().await, Unpaid::Unpriced("scripted".into()));
+    assert_eq!(kept.refusal().await, BudgetRefusal::Unpriced { model: "scripted".into() });
 }
 
 #[tokio::test]
@@ -257,11 +269,11 @@ async fn a_session_that_runs_away_is_stopped_for_a_minute() {
     let policy = json!({"daily_budget_usd": 0, "breaker": {"refusals_per_minute": 3}});
     let kept = kept(kind(), policy);
     for _ in 0..3 {
-        assert!(matches!(kept.unpaid().await, Unpaid::Exceeded { .. }));
+        assert!(matches!(kept.refusal().await, BudgetRefusal::LineExceeded(_)));
     }
-    assert_eq!(kept.unpaid().await, Unpaid::RunningAway { until_ms: NOW + 60_000 });
+    assert_eq!(kept.refusal().await, BudgetRefusal::RunningAway { until_ms: NOW + 60_000 });
     kept.clock.0.store(NOW + 60_000, Ordering::Relaxed);
-    assert!(matches!(kept.unpaid().await, Unpaid::Exceeded { .. }));
+    assert!(matches!(kept.refusal().await, BudgetRefusal::LineExceeded(_)));
 }
 
 #[tokio::test]
@@ -272,8 +284,8 @@ async fn a_call_whose_end_nobody_saw_is_charged_at_its_most() {
     assert_eq!(reply.decision.outcome, Outcome::Failed);
     assert!(reply.decision.cost.0 > 200, "{:?}", reply.decision.cost);
     settle_tasks().await;
-    let account = kept.account(Scope::Tenant);
-    assert_eq!((account.spent, account.held), (reply.decision.cost.0, 0));
+    let balance = kept.balance(Scope::Tenant);
+    assert_eq!((balance.spent, balance.reserved), (reply.decision.cost.0, 0));
     let down = Scripted::saying(&[Err(GenerationFailure::Unreachable)]);
     let kept = self::kept(down, json!({"daily_budget_usd": 1}));
     let reply = kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
@@ -287,8 +299,7 @@ async fn what_was_not_settled_is_settled_from_the_ledger() {
     settle_tasks().await;
     // As if the process had ended between the decision and its settlement.
     use conclave_govern::{AccountKey, Line};
-    use conclave_money::Accounts;
-    use conclave_money::HoldAsk;
+    use conclave_money::ReservationOrder;
     let number = Period::Day.number_at(NOW);
     let key = AccountKey {
         tenant: conclave_ledger::tenant_number("default"),
@@ -297,7 +308,7 @@ async fn what_was_not_settled_is_settled_from_the_ledger() {
         period: Period::Day,
         number,
     };
-    let orphan = HoldAsk {
+    let orphan = ReservationOrder {
         id: reply.decision.id.0.into_bytes(),
         tenant: key.tenant,
         lines: vec![Line { key, limit: MicroUsd(1_000_000) }],
@@ -306,12 +317,12 @@ async fn what_was_not_settled_is_settled_from_the_ledger() {
         now_ms: NOW - 10_000,
         expires_ms: NOW + 10_000,
     };
-    kept.accounts.hold(orphan).await.unwrap().unwrap();
-    assert_eq!(kept.account(Scope::Tenant).held, 500);
+    kept.accounts.reserve(orphan).await.unwrap().unwrap();
+    assert_eq!(kept.balance(Scope::Tenant).reserved, 500);
     let state = &kept.house.engine.steward.as_ref().unwrap().state;
     assert_eq!(state.reconcile().await.unwrap(), 1);
-    let account = kept.account(Scope::Tenant);
-    assert_eq!((account.spent, account.held), (40, 0));
+    let balance = kept.balance(Scope::Tenant);
+    assert_eq!((balance.spent, balance.reserved), (40, 0));
     assert_eq!(state.reconcile().await.unwrap(), 0);
 }
 
@@ -367,7 +378,7 @@ async fn setting_a_policy_is_an_entry_with_before_and_after_and_holds_at_once() 
         TENANT.get_or_init(tenant)
     }
     assert_eq!(set(json!({"daily_budget_usd": 0}), None).await.unwrap().version, 1);
-    assert!(matches!(kept.unpaid().await, Unpaid::Exceeded { .. }));
+    assert!(matches!(kept.refusal().await, BudgetRefusal::LineExceeded(_)));
     let stale = set(json!({}), Some(0)).await.unwrap_err();
     assert!(stale.to_string().contains("somebody else"), "{stale}");
     let crossing = set(json!({"harm_threshold": 80}), Some(1)).await.unwrap_err();

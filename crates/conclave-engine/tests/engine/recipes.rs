@@ -1,7 +1,8 @@
 //! Recipes through the engine: what models may see, what leaves, what waits, and what is recorded.
 
 use crate::fakes::Scripted;
-use crate::keepers::{Keeper, Pocket};
+use crate::keepers::{AccountsAway, Keeper};
+use crate::money::{put_under, settle_tasks};
 use crate::turns::{House, house, jury};
 use conclave_core::{AuditId, GenerationFailure, MicroUsd, Score, TenantId};
 use conclave_engine::{
@@ -9,8 +10,9 @@ use conclave_engine::{
     KeyRole, ModelDirectory, OfferedModel, PlaybookBrief, RecipeCaller, RecipeSettings, Run,
     ThreadMessage, Workshop, replay,
 };
-use conclave_govern::{ConsentState, CulturalFinding, Issue, Priority, ReviewKind};
+use conclave_govern::{ConsentState, CulturalFinding, Issue, Price, Priority, ReviewKind, Usd};
 use conclave_ledger::{Kind, StoredBody, Value as Public};
+use conclave_money::{Accounts, AccountsInMemory};
 use conclave_recipes::{RunOptions, RunRequest, Transcript};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -64,7 +66,6 @@ pub fn with_recipe(
     house.engine.governed = Governed {
         records: keeper.as_ref().map(|keeper| keeper.records.clone() as _),
         governance: keeper.map(|keeper| keeper as _),
-        purse: None,
         ..Governed::default()
     };
     house
@@ -391,12 +392,7 @@ pub fn titles(country: &str) -> Run {
 }
 
 /// The own recipe, with a provider that runs in New Zealand.
-pub fn title_house(
-    pii: &str,
-    budget: &str,
-    line: &'static str,
-    purse: Option<Arc<Pocket>>,
-) -> House {
+pub fn title_house(pii: &str, budget: &str, line: &'static str) -> House {
     let own = own(pii, budget);
     let mut house = with_recipe(&[Ok(line)], &[Ok(line)], Some(Keeper::granting()), Some(&own));
     let settings = RecipeSettings {
@@ -406,21 +402,35 @@ pub fn title_house(
         ..RecipeSettings::default()
     };
     house.engine.workshop = Arc::new(Workshop::new(&[("own.toml".into(), own)], settings).unwrap());
-    house.engine.governed.purse = purse.map(|purse| purse as _);
+    house
+}
+
+/// The same with so much to spend in a day.
+fn house_with_budget(accounts: Arc<dyn Accounts>, budget: &str, micro_usd: u64) -> House {
+    let mut house = title_house("redact", budget, r#"{"title": "A walk"}"#);
+    let price = |micro_usd: u64| Price {
+        input_usd_per_million: Usd(MicroUsd(micro_usd)),
+        output_usd_per_million: Usd(MicroUsd(micro_usd)),
+        output_tokens_max: None,
+    };
+    let prices =
+        [("large".to_owned(), price(1_000_000)), ("small".to_owned(), price(1_000))].into();
+    let policy = json!({"daily_budget_usd": MicroUsd(micro_usd).dollars()});
+    put_under(&mut house, accounts, policy, prices);
     house
 }
 
 #[tokio::test]
 async fn pii_in_an_output_is_redacted_or_nothing_is_returned() {
     let line = r#"{"title": "Call Mara at mara@example.org"}"#;
-    let house = title_house("redact", "block", line, None);
+    let house = title_house("redact", "block", line);
     let done = house.engine.execute(titles("NZ")).await.unwrap();
     assert_eq!(done.ending, Ending::Done, "{}", done.response);
     assert_eq!(done.response["metadata"]["outcome"], "redacted");
     assert!(!done.response.to_string().contains("mara@example.org"), "{}", done.response);
     assert!(done.response["data"]["title"].as_str().unwrap().contains("[EMAIL_1]"));
 
-    let house = title_house("block", "block", line, None);
+    let house = title_house("block", "block", line);
     let done = house.engine.execute(titles("NZ")).await.unwrap();
     assert!(matches!(done.ending, Ending::Refused { code: "pii", .. }), "{:?}", done.ending);
     assert_eq!(done.response["data"], Value::Null);
@@ -428,7 +438,7 @@ async fn pii_in_an_output_is_redacted_or_nothing_is_returned() {
 
 #[tokio::test]
 async fn jurisdiction_blocks_what_is_forbidden_and_holds_what_is_unknown() {
-    let house = title_house("redact", "block", r#"{"title": "A walk"}"#, None);
+    let house = title_house("redact", "block", r#"{"title": "A walk"}"#);
     let done = house.engine.execute(titles("NZ")).await.unwrap();
     assert_eq!(done.ending, Ending::Done);
     let done = house.engine.execute(titles("CN")).await.unwrap();
@@ -439,36 +449,35 @@ async fn jurisdiction_blocks_what_is_forbidden_and_holds_what_is_unknown() {
 
 #[tokio::test]
 async fn budget_blocks_downgrades_or_settles_what_was_spent() {
-    let line = r#"{"title": "A walk"}"#;
     // All attempts with `large` may cost some 33,000 micro-USD, with `small` 40.
-    let rich = Pocket::with(50_000);
-    let house = title_house("redact", "block", line, Some(rich.clone()));
+    let accounts = Arc::<AccountsInMemory>::default();
+    let house = house_with_budget(accounts.clone(), "block", 50_000);
     let done = house.engine.execute(titles("NZ")).await.unwrap();
     assert_eq!(done.ending, Ending::Done);
-    assert_eq!(*rich.settled.lock().unwrap(), [MicroUsd(15)], "what was really spent");
+    settle_tasks().await;
+    let page = accounts.page();
+    let balance = page.balances.values().next().unwrap();
+    assert_eq!((balance.spent, balance.reserved), (15, 0), "what was really spent");
 
-    let house = title_house("redact", "block", line, Some(Pocket::with(100)));
+    let house = house_with_budget(Arc::<AccountsInMemory>::default(), "block", 100);
     let done = house.engine.execute(titles("NZ")).await.unwrap();
     assert!(matches!(done.ending, Ending::Refused { code: "insufficient_quota", .. }));
     assert!(house.model.asked.lock().unwrap().is_empty());
 
-    let house = title_house("redact", "downgrade", line, Some(Pocket::with(100)));
+    let house = house_with_budget(Arc::<AccountsInMemory>::default(), "downgrade", 100);
     let done = house.engine.execute(titles("NZ")).await.unwrap();
     assert_eq!(done.ending, Ending::Done, "{}", done.response);
     assert_eq!(done.response["metadata"]["model"], "small");
     assert!(guards(&done).contains(&"budget/pre/downgraded".to_owned()));
 
-    let broken =
-        Arc::new(Pocket { broken: true, left: Default::default(), settled: Default::default() });
-    let house = title_house("redact", "downgrade", line, Some(broken));
+    let house = house_with_budget(Arc::new(AccountsAway), "downgrade", 100);
     let done = house.engine.execute(titles("NZ")).await.unwrap();
-    assert!(matches!(done.ending, Ending::Held { .. }), "a purse that is away holds");
+    assert!(matches!(done.ending, Ending::Held { .. }), "accounts that are away hold");
 }
 
 #[tokio::test]
 async fn no_downgrade_to_a_model_that_is_not_permitted_for_the_sensitivity() {
-    let mut house =
-        title_house("redact", "downgrade", r#"{"title": "x"}"#, Some(Pocket::with(100)));
+    let mut house = house_with_budget(Arc::<AccountsInMemory>::default(), "downgrade", 100);
     let settings = RecipeSettings {
         sensitive_models: vec!["large".into()],
         ..house.engine.workshop.settings.clone()

@@ -11,7 +11,7 @@ use conclave_engine::{
 };
 use conclave_govern::{Price, Scope, TenantPolicy, Usd};
 use conclave_ledger::{Kind, Value as Public};
-use conclave_money::{Fee, Steward, Unpaid};
+use conclave_money::{BudgetRefusal, Steward, VerifierFee};
 use conclave_recipes::RunRequest;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -57,8 +57,6 @@ fn house(model: Arc<Scripted>, policy: Value, recipe: &str) -> Kept {
     };
     let files = [("own.toml".to_owned(), recipe.to_owned())];
     kept.house.engine.workshop = Arc::new(Workshop::new(&files, settings).unwrap());
-    let steward = kept.house.engine.steward.clone().unwrap();
-    kept.house.engine.governed.purse = Some(steward);
     kept
 }
 
@@ -108,8 +106,8 @@ async fn a_run_is_charged_at_the_tenants_own_price() {
     let kept = titles(json!({"daily_budget_usd": 100, "prices": {"scripted": own}}), "block");
     let done = run(&kept).await;
     assert_eq!((&done.ending, done.cost), (&Ending::Done, MicroUsd(2_000)), "{}", done.response);
-    let account = kept.account(Scope::Tenant);
-    assert_eq!((account.spent, account.held), (2_000, 0));
+    let balance = kept.balance(Scope::Tenant);
+    assert_eq!((balance.spent, balance.reserved), (2_000, 0));
 }
 
 #[tokio::test]
@@ -201,13 +199,13 @@ async fn a_run_is_charged_at_the_price_of_whoever_stood_in() {
     kept.house.engine.models = Arc::new(StoodIn);
     let done = run(&kept).await;
     assert_eq!((&done.ending, done.cost), (&Ending::Done, MicroUsd(777)));
-    assert_eq!(kept.account(Scope::Tenant).spent, 777);
+    assert_eq!(kept.balance(Scope::Tenant).spent, 777);
 }
 
 fn judged_by(kept: &mut Kept, policy: Value, per_call: u64) {
     let state = kept.house.engine.steward.as_ref().unwrap().state.clone();
     let policies = BTreeMap::from([(tenant(), TenantPolicy::parse(policy).unwrap())]);
-    let fee = Fee {
+    let fee = VerifierFee {
         calls: 1,
         per_call: MicroUsd(per_call),
         price: Price {
@@ -229,16 +227,16 @@ async fn judging_a_reply_that_was_made_elsewhere_is_paid_for_in_advance() {
     let reply = || Candidate { text: "I am here with you.".into(), ..Candidate::default() };
     judged_by(&mut kept, policy.clone(), 501);
     let refused = kept.house.engine.verify(turn("My day was long."), reply()).await;
-    let Err(DeliverError::Unpaid(Unpaid::Exceeded { left, .. })) = refused else {
+    let Err(DeliverError::Unpaid(BudgetRefusal::LineExceeded(exceeded))) = refused else {
         panic!("a panel may run twice, and 1,002 are more than 1,000")
     };
-    assert_eq!(left, MicroUsd(1_000));
+    assert_eq!(exceeded.left, MicroUsd(1_000));
     judged_by(&mut kept, policy, 500);
     let judged = kept.house.engine.verify(turn("My day was long."), reply()).await.unwrap();
     assert_eq!(judged.decision.cost, MicroUsd(0), "the jury here asks for nothing");
     settle_tasks().await;
-    let account = kept.account(Scope::Tenant);
-    assert_eq!((account.spent, account.held), (0, 0), "what was set aside is given back");
+    let balance = kept.balance(Scope::Tenant);
+    assert_eq!((balance.spent, balance.reserved), (0, 0), "what was reserved is free again");
 }
 
 #[tokio::test]

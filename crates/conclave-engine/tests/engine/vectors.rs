@@ -11,7 +11,7 @@ use conclave_engine::{
 };
 use conclave_govern::Scope;
 use conclave_ledger::Value;
-use conclave_money::Unpaid;
+use conclave_money::BudgetRefusal;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, json};
@@ -88,8 +88,8 @@ async fn vectors_are_recorded_counted_and_settled() {
     let decision = &vectors.reply.decision;
     assert_eq!((decision.outcome, decision.cost), (Outcome::Delivered, MicroUsd(7)));
     settle_tasks().await;
-    let account = kept.account(Scope::Tenant);
-    assert_eq!((account.spent, account.held), (7, 0));
+    let balance = kept.balance(Scope::Tenant);
+    assert_eq!((balance.spent, balance.reserved), (7, 0));
     let leaf = kept.house.ledger.leaves().remove(0).draft;
     let text = |key| leaf.public.get(key).and_then(Value::as_str).map(str::to_owned);
     assert_eq!(text("agent").as_deref(), Some("embeddings"));
@@ -101,7 +101,7 @@ async fn vectors_are_recorded_counted_and_settled() {
 async fn a_limit_refuses_vectors_before_a_model_is_asked_and_an_unseen_end_costs_the_most() {
     let (kept, model) = embedding(json!({"daily_budget_usd": 0.000_1}), None);
     let refused = kept.house.engine.embed(texts(&"river ".repeat(100))).await.err().unwrap();
-    assert!(matches!(refused, DeliverError::Unpaid(Unpaid::Exceeded { .. })), "{refused}");
+    assert!(matches!(refused, DeliverError::Unpaid(BudgetRefusal::LineExceeded(_))), "{refused}");
     assert_eq!(model.asked.load(Ordering::Relaxed), 0);
     let late = Some(GenerationFailure::Timeout);
     let (kept, _) = embedding(json!({"daily_budget_usd": 1}), late);
@@ -109,8 +109,8 @@ async fn a_limit_refuses_vectors_before_a_model_is_asked_and_an_unseen_end_costs
     assert_eq!(vectors.reply.decision.outcome, Outcome::Failed);
     assert!(vectors.reply.decision.cost > MicroUsd(7), "{:?}", vectors.reply.decision.cost);
     settle_tasks().await;
-    let account = kept.account(Scope::Tenant);
-    assert_eq!((account.spent, account.held), (vectors.reply.decision.cost.0, 0));
+    let balance = kept.balance(Scope::Tenant);
+    assert_eq!((balance.spent, balance.reserved), (vectors.reply.decision.cost.0, 0));
 }
 
 #[tokio::test]
@@ -119,8 +119,8 @@ async fn a_model_that_turns_nothing_into_vectors_gives_the_money_back() {
     let refused = kept.house.engine.embed(texts("The river.")).await.err().unwrap();
     assert!(matches!(refused, DeliverError::UnknownModel(_)), "{refused}");
     settle_tasks().await;
-    let account = kept.account(Scope::Tenant);
-    assert_eq!((account.spent, account.held), (0, 0));
+    let balance = kept.balance(Scope::Tenant);
+    assert_eq!((balance.spent, balance.reserved), (0, 0));
 }
 
 #[tokio::test]

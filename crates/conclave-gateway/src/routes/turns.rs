@@ -22,7 +22,7 @@ use bytes::Bytes;
 use conclave_core::{GenerationFailure, Outcome};
 use conclave_engine::trace::followed;
 use conclave_engine::{DeliverError, Reply, StreamPolicy, Turn};
-use conclave_money::Unpaid;
+use conclave_money::BudgetRefusal;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use std::pin::Pin;
@@ -167,7 +167,7 @@ pub(super) fn undecided(error: DeliverError, now_ms: u64) -> ApiError {
     match error {
         DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
         DeliverError::Forbidden(why) => ApiError::forbidden(sentence(&why)),
-        DeliverError::Unpaid(unpaid) => refused(&unpaid, now_ms),
+        DeliverError::Unpaid(refusal) => refused(&refusal, now_ms),
         DeliverError::AuditUnavailable(cause) => {
             tracing::error!(%cause, "a decision could not be recorded");
             ApiError::audit_unavailable()
@@ -181,18 +181,16 @@ pub(super) fn wait_seconds(until_ms: u64, now_ms: u64) -> u32 {
     u32::try_from(seconds).unwrap_or(3_600)
 }
 
-/// A turn that may not be paid for.
-fn refused(unpaid: &Unpaid, now_ms: u64) -> ApiError {
-    let wait = |until_ms: u64| Some(wait_seconds(until_ms, now_ms));
-    let message = sentence(&unpaid.to_string());
-    match unpaid {
-        Unpaid::Request { .. } => ApiError::insufficient_quota(message, None),
-        Unpaid::Exceeded { resets_ms, .. } => {
-            ApiError::insufficient_quota(message, wait(*resets_ms))
+/// A turn that would be over a budget.
+fn refused(refusal: &BudgetRefusal, now_ms: u64) -> ApiError {
+    let message = sentence(&refusal.to_string());
+    match refusal {
+        BudgetRefusal::Unpriced { .. } => ApiError::forbidden(message),
+        BudgetRefusal::Unavailable => ApiError::budget_unavailable(),
+        _ => {
+            let wait = refusal.retry_at_ms().map(|until_ms| wait_seconds(until_ms, now_ms));
+            ApiError::insufficient_quota(message, wait)
         }
-        Unpaid::RunningAway { until_ms } => ApiError::insufficient_quota(message, wait(*until_ms)),
-        Unpaid::Unpriced(_) => ApiError::forbidden(message),
-        Unpaid::Unavailable => ApiError::budget_unavailable(),
     }
 }
 

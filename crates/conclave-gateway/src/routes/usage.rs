@@ -12,9 +12,9 @@ use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::{MicroUsd, TenantId, UserId};
 use conclave_engine::{Engine, UsageAsk, UsageBy, UsagePage, UsageRow, UsageSums};
-use conclave_govern::{AccountKey, date_of, day_of, parse_date};
+use conclave_govern::{date_of, day_of, parse_date};
 use conclave_ledger::tenant_number;
-use conclave_money::{Account, resets_ms};
+use conclave_money::AccountBalance;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,7 @@ pub(super) async fn usage(
             tracing::error!(%error, "the accounts cannot be shown");
             ApiError::budget_unavailable()
         })?;
-        let accounts: Vec<_> = accounts.iter().map(|one| account(one, now_ms)).collect();
+        let accounts: Vec<_> = accounts.iter().map(account).collect();
         Ok(Json(shown(&asked, &page, &accounts)).into_response())
     };
     respond(found.await)
@@ -191,14 +191,14 @@ fn sums(sums: &UsageSums) -> Map<String, Value> {
     }
 }
 
-fn account((key, account): &(AccountKey, Account), now_ms: u64) -> Value {
+fn account(AccountBalance { key, balance }: &AccountBalance) -> Value {
     json!({
         "scope": key.scope.as_str(),
         "name": key.name,
         "period": key.period.as_str(),
-        "spent_microusd": account.spent,
-        "held_microusd": account.held,
-        "resets_at_ms": resets_ms(key.period, now_ms),
+        "spent_microusd": balance.spent,
+        "held_microusd": balance.reserved,
+        "resets_at_ms": key.ends_ms(),
     })
 }
 

@@ -297,7 +297,7 @@ fn figures_of_run(run: &RunningRun, outcome: Outcome) -> RunFigures {
         blocked: outcome == Outcome::Blocked,
         held: outcome == Outcome::Held,
         downgraded: run.matter.payment.downgraded_to.is_some(),
-        within_budget: reserved.map(|reservation| run.cost <= reservation.held),
+        within_budget: reserved.map(|reservation| run.cost <= reservation.amount),
         cost: run.cost.0,
         duration_ms: u64::try_from(took).unwrap_or(u64::MAX),
         slo_ms: limits.p95_ms,

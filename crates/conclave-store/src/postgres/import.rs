@@ -4,16 +4,17 @@
 //! tree over what was copied has the root it had before. Leaves are copied byte for byte, so every proof
 //! and every checkpoint stays valid.
 
+use super::accounts::insert_accounts;
 use super::batch::{Batch, Derivation};
 use super::books::{insert_key, insert_person, leave_note};
 use super::link::{Conn, Connector, LinkError, Param};
 use super::log::{read_head, write_derived, write_entries, write_head};
-use super::purse::insert_purse;
 use super::records::insert_record;
 use super::snapshot::PgSnapshot;
 use super::url::DatabaseUrl;
 use super::vault::insert as insert_subject;
 use super::{schema, shared};
+use crate::accounts::SqliteAccounts;
 use crate::backing::refuse_bound;
 use crate::db::{LogState, SqliteLog, SqliteSnapshots, kept_until};
 use crate::error::StoreError;
@@ -21,7 +22,6 @@ use crate::forget::Retention;
 use crate::keys::{BookTables, NoteTable, Pepper, SqliteBooks, SqliteNotes};
 use crate::lock::DirLock;
 use crate::publish::{KeyFile, Published};
-use crate::purse::SqlitePurse;
 use crate::records::SqliteRecords;
 use crate::replica::Identity;
 use crate::snapshot::{Snapshot, Snapshots};
@@ -180,7 +180,7 @@ fn copy_books(conn: &Conn, dir: &Path) -> Result<(), StoreError> {
     for note in SqliteNotes::open(dir)?.waiting(u32::MAX)? {
         leave_note(conn, &note.into_note()).map_err(named)?;
     }
-    insert_purse(conn, &SqlitePurse::open(dir)?.whole()?).map_err(named)?;
+    insert_accounts(conn, &SqliteAccounts::open(dir)?.whole()?).map_err(named)?;
     SqliteRecords::open(dir)?.each(&mut |record| insert_record(conn, record).map_err(named))
 }
 

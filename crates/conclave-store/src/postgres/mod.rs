@@ -3,6 +3,7 @@
 //! The SQL is PostgreSQL's own. What it has in common with SQLite is what the two are asked for: the
 //! traits of the drainer, the archive and the books.
 
+mod accounts;
 mod archive;
 mod batch;
 mod books;
@@ -13,7 +14,6 @@ mod inspect;
 mod lease;
 mod link;
 mod log;
-mod purse;
 mod records;
 mod restore;
 mod schema;
@@ -32,12 +32,12 @@ pub use import::{Moved, move_to_postgres, rebuild_database};
 pub use inspect::inspect_database;
 pub use url::DatabaseUrl;
 
+pub(crate) use accounts::PgAccounts;
 pub(crate) use archive::PgArchive;
 pub(crate) use books::{PgBooks, PgKeys, PgNotes, has_change};
 pub(crate) use lease::{Heart, Lease};
 pub(crate) use link::Connector;
 pub(crate) use log::PgSource;
-pub(crate) use purse::PgPurse;
 pub(crate) use records::PgRecords;
 pub(crate) use session::Session;
 pub(crate) use shared::is_bound;

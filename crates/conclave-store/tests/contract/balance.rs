@@ -6,7 +6,7 @@ use conclave_core::MicroUsd;
 use conclave_engine::{UsageAsk, UsageBook, UsageBy};
 use conclave_govern::{AccountKey, Line, Period, Scope};
 use conclave_ledger::{Body, Draft, Kind, Leaf, Value, tenant_number};
-use conclave_money::{Accounts, HoldAsk, Policies, StewardState};
+use conclave_money::{Accounts, Policies, ReservationOrder, StewardState};
 use conclave_store::Store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn key_of(n: u64) -> String {
 }
 
 /// What request `n` asks for; its money bears the id of its decision.
-fn ask(n: u64) -> HoldAsk {
+fn order(n: u64) -> ReservationOrder {
     let key = key_of(n);
     let enough = 1 << 40;
     let lines = vec![
@@ -42,7 +42,7 @@ fn ask(n: u64) -> HoldAsk {
         line(Scope::User, &hex::encode(subject_of(n)), enough),
         line(Scope::Key, &key, if key == SCARCE { SCARCE_LIMIT } else { enough }),
     ];
-    HoldAsk {
+    ReservationOrder {
         id: audit(n).0.into_bytes(),
         tenant: tenant_number("acme"),
         lines,
@@ -57,7 +57,7 @@ const fn subject_of(n: u64) -> [u8; 16] {
     [(n % 7) as u8; 16]
 }
 
-/// Now and then a provider charges more than was set aside.
+/// Now and then a provider charges more than was reserved.
 const fn cost_of(n: u64) -> u64 {
     if n.is_multiple_of(997) { 100 } else { n % 20 }
 }
@@ -70,7 +70,7 @@ const fn dies(n: u64) -> bool {
 async fn request(store: &Store, accounts: &dyn Accounts, n: u64) {
     let (mut draft, body) = decision_of("acme", n, "delivered");
     draft.subject = Some(subject_of(n));
-    if accounts.hold(ask(n)).await.unwrap().is_err() {
+    if accounts.reserve(order(n)).await.unwrap().is_err() {
         let refused = Draft { tenant: draft.tenant, subject: draft.subject, ..refusal(429, 1) };
         store.ledger().append(refused, Body::empty()).await.unwrap();
         return;
@@ -88,9 +88,9 @@ async fn request(store: &Store, accounts: &dyn Accounts, n: u64) {
 /// What the counters say was spent, by whoever they count for.
 async fn counted(accounts: &dyn Accounts, scope: Scope) -> BTreeMap<String, u64> {
     let all = accounts.balances(tenant_number("acme"), NOW, 1_000).await.unwrap();
-    assert!(all.iter().all(|(_, account)| account.held == 0), "nothing is held any more");
-    let of = all.into_iter().filter(|(key, _)| key.scope == scope);
-    of.map(|(key, account)| (key.name, account.spent)).collect()
+    assert!(all.iter().all(|one| one.balance.reserved == 0), "nothing is reserved any more");
+    let of = all.into_iter().filter(|one| one.key.scope == scope);
+    of.map(|one| (one.key.name, one.balance.spent)).collect()
 }
 
 /// What the usage events say it cost; whoever was refused has no key and cost nothing.
@@ -121,8 +121,9 @@ fn told(log: &[Leaf], name: impl Fn(&Leaf) -> String) -> BTreeMap<String, u64> {
 
 async fn settle_from_the_ledger(store: &Store) -> u32 {
     let clock = Arc::new(HandClock(AtomicU64::new(NOW + 60_000)));
-    let books = (store.archive(), store.usage());
-    let state = StewardState::new(store.accounts(), Policies::over(store.records()), books, clock);
+    let policies = Policies::over(store.records());
+    let (archive, usage) = (store.archive(), store.usage());
+    let state = StewardState::new(store.accounts(), policies, archive, usage, clock);
     let mut all = 0;
     loop {
         match state.reconcile().await.unwrap() {
@@ -133,7 +134,7 @@ async fn settle_from_the_ledger(store: &Store) -> u32 {
 }
 
 async fn counters_equal_the_ledger_after_a_hundred_thousand_operations(place: &Place) {
-    // Each request sets money aside, is decided and is settled: three operations.
+    // Each request reserves money, is decided and is settled: three operations.
     let operations = std::env::var("CONCLAVE_OPERATIONS").ok().and_then(|n| n.parse().ok());
     let requests = operations.unwrap_or(OPERATIONS).div_ceil(3);
     let mut options = place.options(0);

@@ -10,7 +10,7 @@ use conclave_govern::{
     Ruling, Said, Scope,
 };
 use conclave_ledger::{Body, Kind, Leaf, Value, tenant_number};
-use conclave_money::HoldAsk;
+use conclave_money::ReservationOrder;
 use conclave_people::{People, PeopleError};
 use conclave_store::{Store, move_to_postgres};
 use serde_json::json;
@@ -284,7 +284,7 @@ async fn sixteen_reviewers_never_hold_the_same_and_a_stale_claim_decides_nothing
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn accounts_and_holds_move_with_the_ledger() {
+async fn accounts_and_reservations_move_with_the_ledger() {
     let mut place = Place::postgres();
     let url = place.url.take().unwrap();
     let store = place.open();
@@ -296,7 +296,7 @@ async fn accounts_and_holds_move_with_the_ledger() {
         period: Period::Day,
         number: Period::Day.number_at(NOW),
     };
-    let ask = |n: u8| HoldAsk {
+    let order = |n: u8| ReservationOrder {
         id: [n; 16],
         tenant: 7,
         lines: vec![
@@ -308,8 +308,8 @@ async fn accounts_and_holds_move_with_the_ledger() {
         now_ms: NOW,
         expires_ms: NOW + 60_000,
     };
-    accounts.hold(ask(1)).await.unwrap().unwrap();
-    accounts.hold(ask(2)).await.unwrap().unwrap();
+    accounts.reserve(order(1)).await.unwrap().unwrap();
+    accounts.reserve(order(2)).await.unwrap().unwrap();
     accounts.settle([1; 16], MicroUsd(250), vec![]).await.unwrap();
     let before = accounts.balances(7, NOW, 100).await.unwrap();
     append(&store, 1).await;
@@ -321,8 +321,8 @@ async fn accounts_and_holds_move_with_the_ledger() {
     let accounts = moved.accounts();
     assert_eq!(accounts.balances(7, NOW, 100).await.unwrap(), before, "what was spent stays spent");
     assert_eq!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap().len(), 1);
-    let refused = accounts.hold(ask(3)).await.unwrap();
-    assert!(refused.is_err(), "550 of 800 are spent or held: 300 more do not fit");
+    let refused = accounts.reserve(order(3)).await.unwrap();
+    assert!(refused.is_err(), "550 of 800 are spent or reserved: 300 more do not fit");
     accounts.settle([2; 16], MicroUsd(10), vec![]).await.unwrap();
-    accounts.hold(ask(3)).await.unwrap().unwrap();
+    accounts.reserve(order(3)).await.unwrap().unwrap();
 }

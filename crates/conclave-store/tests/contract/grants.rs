@@ -41,7 +41,7 @@ enough!(
     promises::a_receipt_proves_its_decision,
     forgetting::an_erased_person_is_gone_and_the_log_explains_it,
     forgetting::what_is_due_is_purged_once,
-    money::a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found,
+    money::a_reservation_nobody_settles_is_charged_and_corrected_when_its_decision_is_found,
     records::changes_made_together_are_made_all_or_none,
     records::what_a_record_says_of_a_person_goes_with_their_key,
     restore::f04_a_database_from_a_backup_gets_back_everything_in_its_place,

@@ -1,11 +1,11 @@
-//! The purse: never over, settled once, nothing held for ever; on both stores.
+//! Accounts: never over, settled once, nothing reserved for ever; on both stores.
 
 use crate::forgetting::number;
 use crate::place::Place;
 use crate::support::settle;
 use conclave_core::MicroUsd;
 use conclave_govern::{AccountKey, Line, Period, Scope};
-use conclave_money::{Account, Accounts, HoldAsk};
+use conclave_money::{Accounts, AccountsError, Balance, ReservationOrder};
 use conclave_store::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +15,9 @@ const NOW: u64 = 1_800_000_000_000;
 promises!(
     sixty_four_at_once_are_granted_exactly_what_there_is,
     what_is_settled_or_refused_is_so_after_a_start,
-    every_scope_is_held_or_none,
-    a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found,
+    every_scope_is_reserved_or_none,
+    a_reservation_nobody_settles_is_charged_and_corrected_when_its_decision_is_found,
+    a_reservation_that_cannot_be_read_is_reported_and_others_are_settled,
     c02_a_request_that_never_came_to_a_decision_is_entered_as_abandoned_once,
 );
 
@@ -29,10 +30,10 @@ fn line(scope: Scope, name: &str, limit: u64) -> Line {
     Line { key: key(scope, name), limit: MicroUsd(limit) }
 }
 
-fn ask(n: u64, most: u64, lines: Vec<Line>) -> HoldAsk {
+fn order(n: u64, most: u64, lines: Vec<Line>) -> ReservationOrder {
     let mut id = [0; 16];
     id[8..].copy_from_slice(&n.to_be_bytes());
-    HoldAsk {
+    ReservationOrder {
         id,
         tenant: 7,
         lines,
@@ -43,9 +44,9 @@ fn ask(n: u64, most: u64, lines: Vec<Line>) -> HoldAsk {
     }
 }
 
-async fn account(accounts: &dyn Accounts, wanted: &AccountKey) -> Account {
+async fn account(accounts: &dyn Accounts, wanted: &AccountKey) -> Balance {
     let all = accounts.balances(7, NOW, 1_000).await.unwrap();
-    all.into_iter().find(|(key, _)| key == wanted).map(|(_, account)| account).unwrap_or_default()
+    all.into_iter().find(|one| one.key == *wanted).map(|one| one.balance).unwrap_or_default()
 }
 
 async fn sixty_four_at_once_are_granted_exactly_what_there_is(place: &Place) {
@@ -57,7 +58,8 @@ async fn sixty_four_at_once_are_granted_exactly_what_there_is(place: &Place) {
             tokio::spawn(async move {
                 for turn in 0..25 {
                     let lines = vec![line(Scope::Tenant, "", 1_000), line(Scope::Key, "k", 5_000)];
-                    let answer = accounts.hold(ask(client * 100 + turn, 10, lines)).await.unwrap();
+                    let answer =
+                        accounts.reserve(order(client * 100 + turn, 10, lines)).await.unwrap();
                     granted.fetch_add(u64::from(answer.is_ok()), Ordering::Relaxed);
                 }
             })
@@ -68,73 +70,114 @@ async fn sixty_four_at_once_are_granted_exactly_what_there_is(place: &Place) {
     }
     assert_eq!(granted.load(Ordering::Relaxed), 100, "100 of 1,600");
     let tenant = account(&*accounts, &key(Scope::Tenant, "")).await;
-    assert_eq!((tenant.spent, tenant.held, tenant.alerted), (0, 1_000, 100));
-    assert_eq!(account(&*accounts, &key(Scope::Key, "k")).await.held, 1_000);
+    assert_eq!((tenant.spent, tenant.reserved, tenant.alerted), (0, 1_000, 100));
+    assert_eq!(account(&*accounts, &key(Scope::Key, "k")).await.reserved, 1_000);
 }
 
 async fn what_is_settled_or_refused_is_so_after_a_start(place: &Place) {
     let store = place.open();
     let accounts = store.accounts();
     let lines = || vec![line(Scope::Tenant, "", 100)];
-    accounts.hold(ask(1, 60, lines())).await.unwrap().unwrap();
-    accounts.hold(ask(2, 40, lines())).await.unwrap().unwrap();
+    accounts.reserve(order(1, 60, lines())).await.unwrap().unwrap();
+    accounts.reserve(order(2, 40, lines())).await.unwrap().unwrap();
     let crossings =
-        accounts.settle(ask(1, 0, vec![]).id, MicroUsd(90), vec![70, 90]).await.unwrap();
+        accounts.settle(order(1, 0, vec![]).id, MicroUsd(90), vec![70, 90]).await.unwrap();
     assert_eq!(crossings.iter().map(|crossing| crossing.percent).collect::<Vec<_>>(), [90]);
     drop((accounts, store));
     let store = place.open();
     let accounts = store.accounts();
-    // Settled twice counts once; the hold that was open is still there.
-    accounts.settle(ask(1, 0, vec![]).id, MicroUsd(90), vec![70, 90]).await.unwrap();
+    // Settled twice counts once; the reservation that was open is still there.
+    accounts.settle(order(1, 0, vec![]).id, MicroUsd(90), vec![70, 90]).await.unwrap();
     let now = account(&*accounts, &key(Scope::Tenant, "")).await;
-    assert_eq!((now.spent, now.held, now.alerted), (90, 40, 90));
-    let (refusal, _) = accounts.hold(ask(3, 1, lines())).await.unwrap().unwrap_err();
+    assert_eq!((now.spent, now.reserved, now.alerted), (90, 40, 90));
+    let refusal = accounts.reserve(order(3, 1, lines())).await.unwrap().unwrap_err();
     assert_eq!(refusal.left, MicroUsd(0));
-    assert_eq!(accounts.hold(ask(2, 40, lines())).await.unwrap().unwrap().held, MicroUsd(40));
+    assert_eq!(
+        accounts.reserve(order(2, 40, lines())).await.unwrap().unwrap().amount,
+        MicroUsd(40)
+    );
     assert_eq!(accounts.unsettled(NOW + 1, 10).await.unwrap().len(), 1);
 }
 
-async fn every_scope_is_held_or_none(place: &Place) {
+async fn every_scope_is_reserved_or_none(place: &Place) {
     let store = place.open();
     let accounts = store.accounts();
     let both = || vec![line(Scope::Tenant, "", 1_000), line(Scope::User, "u", 10)];
-    accounts.hold(ask(1, 11, both())).await.unwrap().unwrap_err();
-    assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.held, 0);
-    accounts.hold(ask(2, 10, both())).await.unwrap().unwrap();
-    accounts.settle(ask(2, 0, vec![]).id, MicroUsd(3), vec![]).await.unwrap();
+    accounts.reserve(order(1, 11, both())).await.unwrap().unwrap_err();
+    assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.reserved, 0);
+    accounts.reserve(order(2, 10, both())).await.unwrap().unwrap();
+    accounts.settle(order(2, 0, vec![]).id, MicroUsd(3), vec![]).await.unwrap();
     for key in [key(Scope::Tenant, ""), key(Scope::User, "u")] {
         let now = account(&*accounts, &key).await;
-        assert_eq!((now.spent, now.held), (3, 0));
+        assert_eq!((now.spent, now.reserved), (3, 0));
     }
 }
 
-pub async fn a_hold_nobody_settles_is_charged_and_corrected_when_its_decision_is_found(
+pub async fn a_reservation_nobody_settles_is_charged_and_corrected_when_its_decision_is_found(
     place: &Place,
 ) {
     let store = place.open();
     let accounts = store.accounts();
-    let late =
-        HoldAsk { expires_ms: NOW - 1_000, ..ask(1, 60, vec![line(Scope::Tenant, "", 100)]) };
+    let late = ReservationOrder {
+        expires_ms: NOW - 1_000,
+        ..order(1, 60, vec![line(Scope::Tenant, "", 100)])
+    };
     let id = late.id;
-    accounts.hold(late).await.unwrap().unwrap();
+    accounts.reserve(late).await.unwrap().unwrap();
     let store = Arc::new(store);
     let charging = Arc::clone(&store);
     tokio::task::spawn_blocking(move || charging.charge_expired()).await.unwrap();
     let now = account(&*accounts, &key(Scope::Tenant, "")).await;
-    assert_eq!((now.spent, now.held), (60, 0));
-    assert!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap()[0].charged);
+    assert_eq!((now.spent, now.reserved), (60, 0));
+    assert_eq!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap()[0].id, id);
     accounts.settle(id, MicroUsd(4), vec![]).await.unwrap();
     assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.spent, 4);
+}
+
+async fn a_reservation_that_cannot_be_read_is_reported_and_others_are_settled(place: &Place) {
+    let store = place.open();
+    let accounts = store.accounts();
+    let lines = || vec![line(Scope::Tenant, "", 100), line(Scope::Key, "k", 100)];
+    let broken = order(1, 40, lines()).id;
+    accounts.reserve(order(1, 40, lines())).await.unwrap().unwrap();
+    accounts.reserve(order(2, 40, lines())).await.unwrap().unwrap();
+    let corrupt = format!(
+        "UPDATE purse_hold SET expires_ms = 0; \
+         UPDATE purse_hold SET lines = replace(lines, 'key', 'kin') WHERE HEX = '{}'",
+        hex::encode_upper(broken)
+    );
+    match &place.cluster {
+        Some(cluster) => {
+            let corrupt = corrupt.replace("HEX", "upper(encode(id, 'hex'))");
+            cluster.sql("fresh0", &corrupt).unwrap();
+        }
+        None => {
+            let conn = rusqlite::Connection::open(place.dir(0).join("ops.db")).unwrap();
+            conn.execute_batch(&corrupt.replace("HEX", "hex(id)")).unwrap();
+        }
+    }
+    let refused = accounts.settle(broken, MicroUsd(3), vec![]).await.unwrap_err();
+    assert!(matches!(&refused, AccountsError::Unreadable(one) if one.id == broken), "{refused}");
+    assert!(refused.to_string().contains("7 kin day"), "{refused}");
+    let store = Arc::new(store);
+    let charging = Arc::clone(&store);
+    tokio::task::spawn_blocking(move || charging.charge_expired()).await.unwrap();
+    for key in [key(Scope::Tenant, ""), key(Scope::Key, "k")] {
+        let now = account(&*accounts, &key).await;
+        assert_eq!((now.spent, now.reserved), (40, 40), "the other was charged, this one stays");
+    }
+    accounts.settle(order(2, 0, vec![]).id, MicroUsd(3), vec![]).await.unwrap();
+    assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.spent, 3);
 }
 
 async fn c02_a_request_that_never_came_to_a_decision_is_entered_as_abandoned_once(place: &Place) {
     const DAY_MS: u64 = 86_400_000;
     let store = place.open();
     let lines = vec![line(Scope::Tenant, "", 100)];
-    let gone = HoldAsk { expires_ms: NOW - 2 * DAY_MS, ..ask(1, 60, lines.clone()) };
-    let late = HoldAsk { expires_ms: NOW - DAY_MS / 2, ..ask(2, 30, lines) };
+    let gone = ReservationOrder { expires_ms: NOW - 2 * DAY_MS, ..order(1, 60, lines.clone()) };
+    let late = ReservationOrder { expires_ms: NOW - DAY_MS / 2, ..order(2, 30, lines) };
     for hold in [gone, late] {
-        store.accounts().hold(hold).await.unwrap().unwrap();
+        store.accounts().reserve(hold).await.unwrap().unwrap();
     }
     let abandoned = "SELECT count(*) FROM ai_usage_events WHERE status = 'abandoned'
                      AND cost_microusd = 60 AND requests = 1";
@@ -177,9 +220,9 @@ async fn three_replicas_never_grant_more_than_there_is() {
                     if client % 2 == 0 {
                         lines.reverse();
                     }
-                    let hold = ask(client * 100 + turn, 10, lines);
+                    let hold = order(client * 100 + turn, 10, lines);
                     let id = hold.id;
-                    if accounts.hold(hold).await.unwrap().is_ok() {
+                    if accounts.reserve(hold).await.unwrap().is_ok() {
                         granted.fetch_add(1, Ordering::Relaxed);
                         accounts.settle(id, MicroUsd(10), vec![100]).await.unwrap();
                     }
@@ -192,5 +235,5 @@ async fn three_replicas_never_grant_more_than_there_is() {
     }
     assert_eq!(granted.load(Ordering::Relaxed), 100);
     let now = account(&*stores[1].accounts(), &key(Scope::Tenant, "")).await;
-    assert_eq!((now.spent, now.held), (1_000, 0));
+    assert_eq!((now.spent, now.reserved), (1_000, 0));
 }

@@ -15,7 +15,7 @@ use conclave_govern::{
     TenantPolicy, check_consent, look,
 };
 use conclave_money::{
-    AccountsInMemory, Policies, Purse, Reserve, Steward, StewardState, tokens_at_most,
+    AccountsInMemory, Payer, Policies, ReservationRequest, Steward, StewardState, tokens_at_most,
 };
 use conclave_pii::{Finder, Tokens, redact};
 use conclave_recipes::{Guard, Jurisdictions, Transfer};
@@ -204,7 +204,7 @@ fn toxicity() -> anyhow::Result<Work> {
     }))
 }
 
-/// The bound, five limits, a hold and its settlement.
+/// The bound, five limits, a reservation and its settlement.
 fn budget() -> anyhow::Result<Work> {
     let policy = TenantPolicy::parse(json!({
         "daily_budget_usd": 1_000_000, "monthly_budget_usd": 10_000_000,
@@ -212,13 +212,14 @@ fn budget() -> anyhow::Result<Work> {
         "per_session": {"daily_usd": 1_000_000}, "max_cost_per_request_usd": 100,
     }))?;
     let tenant = TenantId::new("bench")?;
-    let steward = steward(BTreeMap::from([(tenant.clone(), policy)]));
+    let steward = steward();
     let body = body();
-    Ok(Box::new(move |n| request(&steward, &tenant, n, &body)))
+    Ok(Box::new(move |n| request(&steward, &policy, &tenant, n, &body)))
 }
 
 fn request(
     steward: &Steward,
+    policy: &TenantPolicy,
     tenant: &TenantId,
     n: u32,
     body: &serde_json::Value,
@@ -232,21 +233,28 @@ fn request(
         session: Some(format!("session{}", n % 1_000)),
         recipe: None,
     };
-    let most = MicroUsd(tokens_at_most(body));
-    let ask = Reserve { id, scopes, most, cheaper: None, now_ms: SystemClock.now_ms() };
-    let held = steward.reserve(ask).now_or_never().context("accounts in memory do not wait")?;
-    held.map_err(|error| anyhow!("{error}"))?;
-    let settled = steward.settle(tenant, id, MicroUsd(10)).now_or_never();
-    let settled = settled.context("accounts in memory do not wait")?;
-    settled.map(|_| ()).map_err(|error| anyhow!("{error}"))
+    let request = ReservationRequest {
+        id,
+        policy,
+        scopes: &scopes,
+        most: MicroUsd(tokens_at_most(body)),
+        cheaper: None,
+        payer: Payer { tenant: 0, id },
+        now_ms: SystemClock.now_ms(),
+    };
+    let reserved = steward.reserve(request).now_or_never();
+    let reserved = reserved.context("accounts in memory do not wait")??;
+    let settled = steward.settle(reserved, MicroUsd(10), policy, request.payer).now_or_never();
+    settled.map(|_| ()).context("accounts in memory do not wait")
 }
 
-fn steward(policies: BTreeMap<TenantId, TenantPolicy>) -> Steward {
+fn steward() -> Steward {
     let records = Policies::over(Arc::new(RecordsInMemory::default()));
     let (accounts, clock) = (Arc::<AccountsInMemory>::default(), Arc::new(SystemClock));
-    let state = StewardState::new(accounts, records, (Arc::new(Nothing), Arc::new(Nothing)), clock);
+    let nothing = Arc::new(Nothing);
+    let state = StewardState::new(accounts, records, nothing.clone(), nothing, clock);
     let deadline = Duration::from_secs(30);
-    Steward::new(Arc::new(state), policies, BTreeMap::new(), deadline)
+    Steward::new(Arc::new(state), BTreeMap::new(), BTreeMap::new(), deadline)
 }
 
 /// An archive with nothing in it: nothing is looked up here.

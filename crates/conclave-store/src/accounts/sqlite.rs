@@ -1,21 +1,22 @@
-//! The purse in SQLite, in the operational database of a data directory.
+//! Accounts and reservations in SQLite, in the operational database of a data directory.
 
-use super::tables::{PurseTables, Wanted, changes};
+use super::tables::{AccountTables, ReservationRow, Wanted, account_key, add_reservation, changes};
 use crate::db::{OPS, open_writer};
 use crate::error::StoreError;
 use crate::keys::{Note, leave_note};
-use conclave_govern::{AccountKey, Period, Scope};
-use conclave_money::{Account, Hold, Page, Unsettled, decode_lines, encode_lines};
+use conclave_govern::{AccountKey, Period};
+use conclave_money::{AccountBalance, AccountPage, Balance, UnsettledReservation, encode_lines};
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
 
 /// One connection to the operational database.
-pub(crate) struct SqlitePurse {
+pub(crate) struct SqliteAccounts {
     conn: Connection,
     path: PathBuf,
 }
 
-impl SqlitePurse {
+impl SqliteAccounts {
     /// Opens the operational database of a data directory.
     ///
     /// # Errors
@@ -28,29 +29,40 @@ impl SqlitePurse {
     /// Everything in it, to be moved elsewhere.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub(crate) fn whole(&self) -> Result<Page, StoreError> {
+    /// When it cannot be read: nothing may be lost on the way.
+    pub(crate) fn whole(&self) -> Result<AccountPage, StoreError> {
         let named = StoreError::database(&self.path);
-        let read = || -> rusqlite::Result<Page> {
-            let mut page = Page::default();
+        let read = || -> rusqlite::Result<AccountPage> {
+            let mut page = AccountPage::default();
             let mut find = self.conn.prepare(
                 "SELECT scope, name, period, number, spent, held, alerted, tenant
                  FROM purse_account",
             )?;
-            let found =
-                find.query_map([], |row| entry(row.get::<_, i64>(7)?.cast_unsigned(), row))?;
-            page.accounts = found.filter_map(Result::transpose).collect::<rusqlite::Result<_>>()?;
+            for found in find.query_map([], account)? {
+                let AccountBalance { key, balance } = found?;
+                page.balances.insert(key, balance);
+            }
             let mut find = self.conn.prepare(
                 "SELECT most, lines, tenant, made_ms, expires_ms, charged, id FROM purse_hold",
             )?;
-            let found = find.query_map([], |row| Ok((row.get(6)?, hold(row)?)))?;
-            page.holds = found.collect::<rusqlite::Result<_>>()?;
+            let mut rows = find.query([])?;
+            while let Some(row) = rows.next()? {
+                add_reservation(&mut page, row.get(6)?, reservation(row)?);
+            }
             Ok(page)
         };
-        read().map_err(named)
+        let page = read().map_err(named)?;
+        match page.unreadable.values().next() {
+            Some(error) => Err(StoreError::damaged(&self.path, error.to_string())),
+            None => Ok(page),
+        }
     }
 
-    fn change(&mut self, wanted: &Wanted, work: &mut dyn FnMut(&mut Page)) -> rusqlite::Result<()> {
+    fn change(
+        &mut self,
+        wanted: &Wanted,
+        work: &mut dyn FnMut(&mut AccountPage),
+    ) -> rusqlite::Result<()> {
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let before = read(&tx, wanted)?;
         let mut after = before.clone();
@@ -60,18 +72,19 @@ impl SqlitePurse {
     }
 }
 
-fn read(tx: &Transaction<'_>, wanted: &Wanted) -> rusqlite::Result<Page> {
-    let mut page = Page::default();
+fn read(tx: &Transaction<'_>, wanted: &Wanted) -> rusqlite::Result<AccountPage> {
+    let mut page = AccountPage::default();
     let mut find = tx.prepare_cached(
         "SELECT most, lines, tenant, made_ms, expires_ms, charged FROM purse_hold WHERE id = ?1",
     )?;
-    for id in &wanted.holds {
-        if let Some(hold) = find.query_row([id], hold).optional()? {
-            page.holds.insert(*id, hold);
+    for id in &wanted.reservations {
+        if let Some(row) = find.query_row([id], reservation).optional()? {
+            add_reservation(&mut page, *id, row);
         }
     }
     let mut keys = wanted.accounts.clone();
-    keys.extend(page.holds.values().flat_map(|hold| &hold.lines).map(|line| line.key.clone()));
+    let lines = page.reservations.values().flat_map(|open| &open.lines);
+    keys.extend(lines.map(|line| line.key.clone()));
     let mut find = tx.prepare_cached(
         "SELECT spent, held, alerted FROM purse_account
          WHERE tenant = ?1 AND scope = ?2 AND name = ?3 AND period = ?4 AND number = ?5",
@@ -80,14 +93,14 @@ fn read(tx: &Transaction<'_>, wanted: &Wanted) -> rusqlite::Result<Page> {
         let AccountKey { tenant, scope, name, period, number } = &key;
         let (scope, period, tenant) = (scope.as_str(), period.as_str(), tenant.cast_signed());
         let values = params![tenant, scope, name, period, number];
-        if let Some(found) = find.query_row(values, |row| account(row, 0)).optional()? {
-            page.accounts.insert(key, found);
+        if let Some(found) = find.query_row(values, |row| balance(row, 0)).optional()? {
+            page.balances.insert(key, found);
         }
     }
     Ok(page)
 }
 
-fn write(tx: &Transaction<'_>, before: &Page, after: &Page) -> rusqlite::Result<()> {
+fn write(tx: &Transaction<'_>, before: &AccountPage, after: &AccountPage) -> rusqlite::Result<()> {
     let changed = changes(before, after);
     let mut put = tx.prepare_cached(
         "INSERT INTO purse_account (tenant, scope, name, period, number, spent, held, alerted)
@@ -95,20 +108,20 @@ fn write(tx: &Transaction<'_>, before: &Page, after: &Page) -> rusqlite::Result<
          ON CONFLICT DO UPDATE SET spent = excluded.spent, held = excluded.held,
          alerted = excluded.alerted",
     )?;
-    for (AccountKey { tenant, scope, name, period, number }, now) in changed.accounts {
+    for (AccountKey { tenant, scope, name, period, number }, now) in changed.balances {
         let (scope, period, tenant) = (scope.as_str(), period.as_str(), tenant.cast_signed());
-        let (spent, held) = (now.spent.cast_signed(), now.held.cast_signed());
-        put.execute(params![tenant, scope, name, period, number, spent, held, now.alerted])?;
+        let (spent, reserved) = (now.spent.cast_signed(), now.reserved.cast_signed());
+        put.execute(params![tenant, scope, name, period, number, spent, reserved, now.alerted])?;
     }
     let mut make = tx.prepare_cached(
         "INSERT INTO purse_hold (id, most, lines, tenant, made_ms, expires_ms, charged)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
-    for (id, hold) in changed.made {
-        let (most, lines) = (hold.most.cast_signed(), encode_lines(&hold.lines));
-        let (made, expires) = (hold.made_ms.cast_signed(), hold.expires_ms.cast_signed());
-        let tenant = hold.tenant.cast_signed();
-        make.execute(params![id, most, lines, tenant, made, expires, hold.charged])?;
+    for (id, open) in changed.made {
+        let (amount, lines) = (open.amount.cast_signed(), encode_lines(&open.lines));
+        let (made, expires) = (open.made_ms.cast_signed(), open.expires_ms.cast_signed());
+        let tenant = open.tenant.cast_signed();
+        make.execute(params![id, amount, lines, tenant, made, expires, open.charged])?;
     }
     let mut charge = tx.prepare_cached("UPDATE purse_hold SET charged = 1 WHERE id = ?1")?;
     for id in changed.charged {
@@ -121,26 +134,35 @@ fn write(tx: &Transaction<'_>, before: &Page, after: &Page) -> rusqlite::Result<
     Ok(())
 }
 
-fn hold(row: &Row<'_>) -> rusqlite::Result<Hold> {
-    Ok(Hold {
-        most: row.get::<_, i64>(0)?.cast_unsigned(),
-        lines: decode_lines(&row.get::<_, String>(1)?),
-        tenant: row.get::<_, i64>(2)?.cast_unsigned(),
-        made_ms: row.get::<_, i64>(3)?.cast_unsigned(),
-        expires_ms: row.get::<_, i64>(4)?.cast_unsigned(),
+fn reservation(row: &Row<'_>) -> rusqlite::Result<ReservationRow> {
+    Ok(ReservationRow {
+        amount: row.get(0)?,
+        lines: row.get(1)?,
+        tenant: row.get(2)?,
+        made_ms: row.get(3)?,
+        expires_ms: row.get(4)?,
         charged: row.get(5)?,
     })
 }
 
-fn account(row: &Row<'_>, at: usize) -> rusqlite::Result<Account> {
-    Ok(Account {
+fn balance(row: &Row<'_>, at: usize) -> rusqlite::Result<Balance> {
+    Ok(Balance {
         spent: row.get::<_, i64>(at)?.cast_unsigned(),
-        held: row.get::<_, i64>(at + 1)?.cast_unsigned(),
+        reserved: row.get::<_, i64>(at + 1)?.cast_unsigned(),
         alerted: row.get(at + 2)?,
     })
 }
 
-/// Removes the holds that nobody came back for; says what becomes of each.
+/// An account of a row with its scope, name, period, number, sums and tenant.
+fn account(row: &Row<'_>) -> rusqlite::Result<AccountBalance> {
+    let (scope, period): (String, String) = (row.get(0)?, row.get(2)?);
+    let key = account_key(row.get(7)?, &scope, row.get(1)?, &period, row.get(3)?);
+    let unreadable =
+        |why: String| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, why.into());
+    Ok(AccountBalance { key: key.map_err(unreadable)?, balance: balance(row, 4)? })
+}
+
+/// Removes the reservations that nobody came back for; says what becomes of each.
 fn abandoned(tx: &Transaction<'_>, long_ago: i64) -> rusqlite::Result<Vec<Note>> {
     let sql = "DELETE FROM purse_hold WHERE charged = 1 AND expires_ms < ?1
                RETURNING id, tenant, most, made_ms";
@@ -153,21 +175,11 @@ fn abandoned(tx: &Transaction<'_>, long_ago: i64) -> rusqlite::Result<Vec<Note>>
     notes.collect()
 }
 
-/// An account with its key; `None` for a row of a later program.
-fn entry(tenant: u64, row: &Row<'_>) -> rusqlite::Result<Option<(AccountKey, Account)>> {
-    let (scope, period): (String, String) = (row.get(0)?, row.get(2)?);
-    let (name, number) = (row.get(1)?, row.get(3)?);
-    let (Some(scope), Some(period)) = (Scope::parse(&scope), Period::parse(&period)) else {
-        return Ok(None);
-    };
-    Ok(Some((AccountKey { tenant, scope, name, period, number }, account(row, 4)?)))
-}
-
-impl PurseTables for SqlitePurse {
+impl AccountTables for SqliteAccounts {
     fn turn_over(
         &mut self,
         wanted: &Wanted,
-        work: &mut dyn FnMut(&mut Page),
+        work: &mut dyn FnMut(&mut AccountPage),
     ) -> Result<(), StoreError> {
         let named = StoreError::database(&self.path);
         self.change(wanted, work).map_err(named)
@@ -184,20 +196,19 @@ impl PurseTables for SqlitePurse {
         ask().map_err(named)
     }
 
-    fn unsettled(&mut self, before_ms: u64, at_most: u32) -> Result<Vec<Unsettled>, StoreError> {
+    fn unsettled(
+        &mut self,
+        before_ms: u64,
+        at_most: u32,
+    ) -> Result<Vec<UnsettledReservation>, StoreError> {
         let named = StoreError::database(&self.path);
         let ask = || -> rusqlite::Result<Vec<_>> {
             let mut find = self.conn.prepare_cached(
-                "SELECT id, tenant, made_ms, charged FROM purse_hold WHERE made_ms < ?1
-                 ORDER BY made_ms LIMIT ?2",
+                "SELECT id, tenant FROM purse_hold WHERE made_ms < ?1 ORDER BY made_ms LIMIT ?2",
             )?;
             let found = find.query_map(params![before_ms.cast_signed(), at_most], |row| {
-                Ok(Unsettled {
-                    id: row.get(0)?,
-                    tenant: row.get::<_, i64>(1)?.cast_unsigned(),
-                    made_ms: row.get::<_, i64>(2)?.cast_unsigned(),
-                    charged: row.get(3)?,
-                })
+                let tenant = row.get::<_, i64>(1)?.cast_unsigned();
+                Ok(UnsettledReservation { id: row.get(0)?, tenant })
             })?;
             found.collect()
         };
@@ -209,19 +220,19 @@ impl PurseTables for SqlitePurse {
         tenant: u64,
         now_ms: u64,
         at_most: u32,
-    ) -> Result<Vec<(AccountKey, Account)>, StoreError> {
+    ) -> Result<Vec<AccountBalance>, StoreError> {
         let named = StoreError::database(&self.path);
         let (day, month) = (Period::Day.number_at(now_ms), Period::Month.number_at(now_ms));
         let ask = || -> rusqlite::Result<Vec<_>> {
             let mut find = self.conn.prepare_cached(
-                "SELECT scope, name, period, number, spent, held, alerted FROM purse_account
+                "SELECT scope, name, period, number, spent, held, alerted, tenant
+                 FROM purse_account
                  WHERE tenant = ?1 AND ((period = 'day' AND number = ?2)
                  OR (period = 'month' AND number = ?3))
                  ORDER BY spent + held DESC, scope, name LIMIT ?4",
             )?;
             let values = params![tenant.cast_signed(), day, month, at_most];
-            let found = find.query_map(values, |row| entry(tenant, row))?;
-            found.filter_map(Result::transpose).collect()
+            find.query_map(values, account)?.collect()
         };
         ask().map_err(named)
     }
@@ -246,5 +257,5 @@ impl PurseTables for SqlitePurse {
     }
 }
 
-/// How long a hold that was charged in full may still be corrected.
+/// How long a reservation that was charged in full may still be corrected.
 pub(crate) const CHARGED_KEPT_MS: u64 = 86_400_000;

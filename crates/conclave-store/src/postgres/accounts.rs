@@ -1,16 +1,21 @@
-//! The purse in PostgreSQL, shared by all replicas.
+//! Accounts and reservations in PostgreSQL, shared by all replicas.
 //!
-//! **Invariant:** holds are locked before accounts, and both in the order of their keys, so that two
+//! **Invariant:** reservations are locked before accounts, and both in the order of their keys, so that two
 //! replicas never wait for each other.
 
 use super::books::leave_note;
 use super::link::{Conn, Connector, LinkError, Param};
 use super::session::Session;
+use crate::accounts::{
+    AccountTables, CHARGED_KEPT_MS, Changes, ReservationRow, Wanted, account_key, add_reservation,
+    changes,
+};
 use crate::error::StoreError;
 use crate::keys::Note;
-use crate::purse::{CHARGED_KEPT_MS, Changes, PurseTables, Wanted, changes};
-use conclave_govern::{AccountKey, Period, Scope};
-use conclave_money::{Account, Hold, Page, Unsettled, decode_lines, encode_lines};
+use conclave_govern::{AccountKey, Period};
+use conclave_money::{
+    AccountBalance, AccountPage, Balance, OpenReservation, UnsettledReservation, encode_lines,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio_postgres::Row;
@@ -21,14 +26,13 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How many accounts are remembered to be there.
 const KNOWN_MAX: usize = 50_000;
 
-/// The purse's tables.
-pub(crate) struct PgPurse {
+pub(crate) struct PgAccounts {
     session: Session,
     /// Accounts whose rows are there.
     known: BTreeSet<AccountKey>,
 }
 
-impl PgPurse {
+impl PgAccounts {
     /// Connects when it is first used.
     pub(crate) const fn later(connector: Connector) -> Self {
         Self { session: Session::new(connector, PATIENCE), known: BTreeSet::new() }
@@ -87,21 +91,32 @@ fn make_rows(conn: &Conn, keys: &BTreeSet<AccountKey>) -> Result<(), LinkError> 
     conn.execute(&sql, &Keys::of(keys).params()).map(|_| ())
 }
 
-fn lock_holds(conn: &Conn, ids: &BTreeSet<[u8; 16]>, page: &mut Page) -> Result<(), LinkError> {
+/// # Errors
+/// When the bytes are no id: whatever they stand for would be settled as something else.
+fn reservation_id(bytes: &[u8]) -> Result<[u8; 16], LinkError> {
+    bytes.try_into().map_err(|_| {
+        LinkError::Told(format!("the id {} of a reservation cannot be read", hex::encode(bytes)))
+    })
+}
+
+fn lock_reservations(
+    conn: &Conn,
+    ids: &BTreeSet<[u8; 16]>,
+    page: &mut AccountPage,
+) -> Result<(), LinkError> {
     let ids: Vec<&[u8]> = ids.iter().map(|id| &id[..]).collect();
     let sql = "SELECT id, most, lines, tenant, made_ms, expires_ms, charged FROM purse_hold
                WHERE id = ANY($1) ORDER BY id FOR UPDATE";
     for row in conn.query(sql, &[(&ids, Type::BYTEA_ARRAY)])? {
-        let Ok(id) = <[u8; 16]>::try_from(row.try_get::<_, &[u8]>(0)?) else { continue };
-        let hold = Hold {
-            most: row.try_get::<_, i64>(1)?.cast_unsigned(),
-            lines: decode_lines(row.try_get(2)?),
-            tenant: row.try_get::<_, i64>(3)?.cast_unsigned(),
-            made_ms: row.try_get::<_, i64>(4)?.cast_unsigned(),
-            expires_ms: row.try_get::<_, i64>(5)?.cast_unsigned(),
+        let found = ReservationRow {
+            amount: row.try_get(1)?,
+            lines: row.try_get(2)?,
+            tenant: row.try_get(3)?,
+            made_ms: row.try_get(4)?,
+            expires_ms: row.try_get(5)?,
             charged: row.try_get(6)?,
         };
-        page.holds.insert(id, hold);
+        add_reservation(page, reservation_id(row.try_get(0)?)?, found);
     }
     Ok(())
 }
@@ -109,7 +124,7 @@ fn lock_holds(conn: &Conn, ids: &BTreeSet<[u8; 16]>, page: &mut Page) -> Result<
 fn lock_accounts(
     conn: &Conn,
     keys: &BTreeSet<AccountKey>,
-    page: &mut Page,
+    page: &mut AccountPage,
 ) -> Result<(), LinkError> {
     let sql = format!(
         "SELECT a.scope, a.name, a.period, a.number, a.spent, a.held, a.alerted, a.tenant
@@ -117,36 +132,36 @@ fn lock_accounts(
          ORDER BY a.tenant, a.period, a.number, a.scope, a.name FOR UPDATE OF a"
     );
     for row in conn.query(&sql, &Keys::of(keys).params())? {
-        page.accounts.extend(entry(&row)?);
+        let AccountBalance { key, balance } = account(&row)?;
+        page.balances.insert(key, balance);
     }
     Ok(())
 }
 
-/// `None` for a row of a later program.
-fn entry(row: &Row) -> Result<Option<(AccountKey, Account)>, tokio_postgres::Error> {
-    let (scope, period) = (Scope::parse(row.try_get(0)?), Period::parse(row.try_get(2)?));
-    let (Some(scope), Some(period)) = (scope, period) else { return Ok(None) };
-    let key = AccountKey {
-        tenant: row.try_get::<_, i64>(7)?.cast_unsigned(),
-        scope,
-        name: row.try_get(1)?,
-        period,
-        number: u32::try_from(row.try_get::<_, i64>(3)?).unwrap_or(u32::MAX),
-    };
-    let account = Account {
+/// An account of a row with its scope, name, period, number, sums and tenant.
+fn account(row: &Row) -> Result<AccountBalance, LinkError> {
+    let key = account_key(
+        row.try_get(7)?,
+        row.try_get(0)?,
+        row.try_get(1)?,
+        row.try_get(2)?,
+        row.try_get(3)?,
+    );
+    let alerted = u8::try_from(row.try_get::<_, i16>(6)?);
+    let balance = Balance {
         spent: row.try_get::<_, i64>(4)?.cast_unsigned(),
-        held: row.try_get::<_, i64>(5)?.cast_unsigned(),
-        alerted: u8::try_from(row.try_get::<_, i16>(6)?).unwrap_or(u8::MAX),
+        reserved: row.try_get::<_, i64>(5)?.cast_unsigned(),
+        alerted: alerted.map_err(|_| LinkError::Told("an alert cannot be read".to_owned()))?,
     };
-    Ok(Some((key, account)))
+    Ok(AccountBalance { key: key.map_err(LinkError::Told)?, balance })
 }
 
 fn write(conn: &Conn, changed: &Changes<'_>) -> Result<(), LinkError> {
-    if !changed.accounts.is_empty() {
-        let keys = Keys::of(changed.accounts.iter().map(|(key, _)| *key));
-        let now = || changed.accounts.iter().map(|(_, now)| *now);
+    if !changed.balances.is_empty() {
+        let keys = Keys::of(changed.balances.iter().map(|(key, _)| *key));
+        let now = || changed.balances.iter().map(|(_, now)| *now);
         let spent: Vec<i64> = now().map(|now| now.spent.cast_signed()).collect();
-        let held: Vec<i64> = now().map(|now| now.held.cast_signed()).collect();
+        let reserved: Vec<i64> = now().map(|now| now.reserved.cast_signed()).collect();
         let alerted: Vec<i16> = now().map(|now| i16::from(now.alerted)).collect();
         let sql = "UPDATE purse_account a SET spent = k.spent, held = k.held, alerted = k.alerted
                    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[],
@@ -162,33 +177,33 @@ fn write(conn: &Conn, changed: &Changes<'_>) -> Result<(), LinkError> {
             periods,
             numbers,
             (&spent, Type::INT8_ARRAY),
-            (&held, Type::INT8_ARRAY),
+            (&reserved, Type::INT8_ARRAY),
             (&alerted, Type::INT2_ARRAY),
         ];
         let touched = conn.execute(sql, &values)?;
-        if touched != changed.accounts.len() as u64 {
+        if touched != changed.balances.len() as u64 {
             return Err(LinkError::Told("an account was removed while it was used".to_owned()));
         }
     }
-    write_holds(conn, changed)
+    write_reservations(conn, changed)
 }
 
-fn write_holds(conn: &Conn, changed: &Changes<'_>) -> Result<(), LinkError> {
+fn write_reservations(conn: &Conn, changed: &Changes<'_>) -> Result<(), LinkError> {
     if !changed.made.is_empty() {
         let ids: Vec<&[u8]> = changed.made.iter().map(|(id, _)| &id[..]).collect();
         let lines: Vec<String> =
-            changed.made.iter().map(|(_, hold)| encode_lines(&hold.lines)).collect();
-        let number = |pick: fn(&Hold) -> u64| -> Vec<i64> {
-            changed.made.iter().map(|(_, hold)| pick(hold).cast_signed()).collect()
+            changed.made.iter().map(|(_, open)| encode_lines(&open.lines)).collect();
+        let number = |pick: fn(&OpenReservation) -> u64| -> Vec<i64> {
+            changed.made.iter().map(|(_, open)| pick(open).cast_signed()).collect()
         };
-        let (most, tenants) = (number(|hold| hold.most), number(|hold| hold.tenant));
-        let (made, ends) = (number(|hold| hold.made_ms), number(|hold| hold.expires_ms));
+        let (amounts, tenants) = (number(|open| open.amount), number(|open| open.tenant));
+        let (made, ends) = (number(|open| open.made_ms), number(|open| open.expires_ms));
         let sql = "INSERT INTO purse_hold (id, most, lines, tenant, made_ms, expires_ms, charged)
                    SELECT h.*, false FROM unnest($1::bytea[], $2::bigint[], $3::text[],
                    $4::bigint[], $5::bigint[], $6::bigint[]) AS h";
         let values: [Param<'_>; 6] = [
             (&ids, Type::BYTEA_ARRAY),
-            (&most, Type::INT8_ARRAY),
+            (&amounts, Type::INT8_ARRAY),
             (&lines, Type::TEXT_ARRAY),
             (&tenants, Type::INT8_ARRAY),
             (&made, Type::INT8_ARRAY),
@@ -207,33 +222,33 @@ fn write_holds(conn: &Conn, changed: &Changes<'_>) -> Result<(), LinkError> {
     Ok(())
 }
 
-/// Removes the holds that nobody came back for; says what becomes of each.
+/// Removes the reservations that nobody came back for; says what becomes of each.
 fn abandoned(conn: &Conn, long_ago: i64) -> Result<Vec<Note>, LinkError> {
     let sql = "DELETE FROM purse_hold WHERE charged AND expires_ms < $1
                RETURNING id, tenant, most, made_ms";
     let rows = conn.query(sql, &[(&long_ago, Type::INT8)])?;
     let notes = rows.iter().map(|row| {
-        let id = row.try_get::<_, &[u8]>(0)?.try_into().unwrap_or([0; 16]);
+        let id = reservation_id(row.try_get(0)?)?;
         let number = |at: usize| row.try_get::<_, i64>(at).map(i64::cast_unsigned);
         Ok(Note::of_abandoned(id, number(1)?, number(2)?, number(3)?))
     });
     notes.collect()
 }
 
-/// Takes over the accounts and holds of another store within a transaction.
-pub(super) fn insert_purse(conn: &Conn, page: &Page) -> Result<(), LinkError> {
-    if page.accounts.is_empty() {
+/// Takes over the accounts and reservations of another store within a transaction.
+pub(super) fn insert_accounts(conn: &Conn, page: &AccountPage) -> Result<(), LinkError> {
+    if page.balances.is_empty() {
         return Ok(());
     }
-    make_rows(conn, &page.accounts.keys().cloned().collect())?;
-    write(conn, &changes(&Page::default(), page))
+    make_rows(conn, &page.balances.keys().cloned().collect())?;
+    write(conn, &changes(&AccountPage::default(), page))
 }
 
-impl PurseTables for PgPurse {
+impl AccountTables for PgAccounts {
     fn turn_over(
         &mut self,
         wanted: &Wanted,
-        work: &mut dyn FnMut(&mut Page),
+        work: &mut dyn FnMut(&mut AccountPage),
     ) -> Result<(), StoreError> {
         let fresh: BTreeSet<_> = wanted.accounts.difference(&self.known).cloned().collect();
         let done = self.session.with(|conn| {
@@ -241,12 +256,12 @@ impl PurseTables for PgPurse {
                 make_rows(conn, &fresh)?;
             }
             conn.change(|conn| {
-                let mut before = Page::default();
-                if !wanted.holds.is_empty() {
-                    lock_holds(conn, &wanted.holds, &mut before)?;
+                let mut before = AccountPage::default();
+                if !wanted.reservations.is_empty() {
+                    lock_reservations(conn, &wanted.reservations, &mut before)?;
                 }
                 let mut keys = wanted.accounts.clone();
-                let lines = before.holds.values().flat_map(|hold| &hold.lines);
+                let lines = before.reservations.values().flat_map(|open| &open.lines);
                 keys.extend(lines.map(|line| line.key.clone()));
                 lock_accounts(conn, &keys, &mut before)?;
                 let mut after = before.clone();
@@ -266,24 +281,22 @@ impl PurseTables for PgPurse {
         let (now, at_most) = (now_ms.cast_signed(), i64::from(at_most));
         self.session.with(|conn| {
             let rows = conn.query(sql, &[(&now, Type::INT8), (&at_most, Type::INT8)])?;
-            let ids = rows.iter().map(|row| Ok(row.try_get::<_, &[u8]>(0)?.try_into().ok()));
-            ids.filter_map(Result::transpose).collect()
+            rows.iter().map(|row| reservation_id(row.try_get(0)?)).collect()
         })
     }
 
-    fn unsettled(&mut self, before_ms: u64, at_most: u32) -> Result<Vec<Unsettled>, StoreError> {
-        let sql = "SELECT id, tenant, made_ms, charged FROM purse_hold WHERE made_ms < $1
-                   ORDER BY made_ms LIMIT $2";
+    fn unsettled(
+        &mut self,
+        before_ms: u64,
+        at_most: u32,
+    ) -> Result<Vec<UnsettledReservation>, StoreError> {
+        let sql = "SELECT id, tenant FROM purse_hold WHERE made_ms < $1 ORDER BY made_ms LIMIT $2";
         let (before, at_most) = (before_ms.cast_signed(), i64::from(at_most));
         self.session.with(|conn| {
             let rows = conn.query(sql, &[(&before, Type::INT8), (&at_most, Type::INT8)])?;
             let found = rows.iter().map(|row| {
-                Ok(Unsettled {
-                    id: row.try_get::<_, &[u8]>(0)?.try_into().unwrap_or([0; 16]),
-                    tenant: row.try_get::<_, i64>(1)?.cast_unsigned(),
-                    made_ms: row.try_get::<_, i64>(2)?.cast_unsigned(),
-                    charged: row.try_get(3)?,
-                })
+                let tenant = row.try_get::<_, i64>(1)?.cast_unsigned();
+                Ok(UnsettledReservation { id: reservation_id(row.try_get(0)?)?, tenant })
             });
             found.collect()
         })
@@ -294,7 +307,7 @@ impl PurseTables for PgPurse {
         tenant: u64,
         now_ms: u64,
         at_most: u32,
-    ) -> Result<Vec<(AccountKey, Account)>, StoreError> {
+    ) -> Result<Vec<AccountBalance>, StoreError> {
         let sql = "SELECT scope, name, period, number, spent, held, alerted, tenant
                    FROM purse_account WHERE tenant = $1 AND ((period = 'day' AND number = $2)
                    OR (period = 'month' AND number = $3))
@@ -310,7 +323,7 @@ impl PurseTables for PgPurse {
         ];
         self.session.with(|conn| {
             let rows = conn.query(sql, &values)?;
-            rows.iter().map(|row| Ok(entry(row)?)).filter_map(Result::transpose).collect()
+            rows.iter().map(account).collect()
         })
     }
 

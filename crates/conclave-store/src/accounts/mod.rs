@@ -1,9 +1,9 @@
-//! The purse: accounts and holds of all replicas, one transaction a batch.
+//! Accounts and reservations of all replicas, one transaction a batch.
 //!
-//! **Invariant:** a hold is durable before anybody hears that it was granted.
+//! **Invariant:** a reservation is durable before anybody hears that it was granted.
 //!
-//! **Invariant:** nothing is held for ever: a hold that nobody settles is charged in full when its time
-//! is over, and forgotten a day later.
+//! **Invariant:** nothing is reserved for ever: what nobody settles is charged in full when its time is
+//! over, and forgotten a day later.
 //!
 //! One thread takes everything that waits, reads the accounts concerned, does the sums in memory and
 //! writes them back: whoever came meanwhile shares the next transaction, so that a single busy account is
@@ -12,15 +12,17 @@
 mod sqlite;
 mod tables;
 
-pub(crate) use sqlite::{CHARGED_KEPT_MS, SqlitePurse};
-pub(crate) use tables::{Changes, PurseTables, Wanted, changes};
+pub(crate) use sqlite::{CHARGED_KEPT_MS, SqliteAccounts};
+pub(crate) use tables::{
+    AccountTables, Changes, ReservationRow, Wanted, account_key, add_reservation, changes,
+};
 
 use crate::error::StoreError;
 use conclave_core::MicroUsd;
 use conclave_engine::Clock;
-use conclave_govern::AccountKey;
 use conclave_money::{
-    Account, Accounts, AccountsError, Crossing, HoldAnswer, HoldAsk, Page, Unsettled,
+    AccountBalance, AccountPage, Accounts, AccountsError, Crossing, ReservationOrder,
+    ReserveOutcome, UnsettledReservation,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use std::collections::VecDeque;
@@ -30,14 +32,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How many requests may wait for the purse.
+/// How many requests may wait for the accounts.
 const QUEUE_MAX: usize = 16_384;
 /// How many of them one transaction takes.
 const BATCH_MAX: usize = 512;
 /// How many settlements wait while the database is away; what is beyond is charged in full and found
 /// in the ledger later.
 const LATE_MAX: usize = 65_536;
-/// How often it is looked for holds whose time is over.
+/// How often reservations are looked for whose time is over.
 const TICK: Duration = Duration::from_secs(5);
 /// How many of those are charged in one transaction.
 const EXPIRED_MAX: u32 = 500;
@@ -51,10 +53,10 @@ const PRUNE_TICK: u32 = 60;
 type Told<T> = oneshot::Sender<Result<T, AccountsError>>;
 
 /// A question that is answered beside the batches.
-type Look = Box<dyn FnOnce(&mut dyn PurseTables) + Send>;
+type Look = Box<dyn FnOnce(&mut dyn AccountTables) + Send>;
 
 enum Job {
-    Hold(HoldAsk, Told<HoldAnswer>),
+    Reserve(ReservationOrder, Told<ReserveOutcome>),
     Settle(Settlement, Option<Told<Vec<Crossing>>>),
     Look(Look),
     Expire(Told<()>),
@@ -69,26 +71,26 @@ struct Settlement {
 }
 
 /// The accounts as the engine asks for them.
-pub(crate) struct PurseBook {
+pub(crate) struct StoredAccounts {
     jobs: SyncSender<Job>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl PurseBook {
+impl StoredAccounts {
     /// Starts the thread.
     ///
     /// # Errors
     /// When there is none to be had.
     pub(crate) fn start(
-        tables: Box<dyn PurseTables>,
+        tables: Box<dyn AccountTables>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
         let (jobs, waiting) = sync_channel(QUEUE_MAX);
         let mut keeper = Keeper { tables, clock, late: VecDeque::new() };
         let thread = std::thread::Builder::new()
-            .name("purse".to_owned())
+            .name("accounts".to_owned())
             .spawn(move || keeper.run(&waiting))
-            .map_err(|source| StoreError::Thread { name: "purse", source })?;
+            .map_err(|source| StoreError::Thread { name: "accounts", source })?;
         Ok(Self { jobs, thread: Mutex::new(Some(thread)) })
     }
 
@@ -98,7 +100,7 @@ impl PurseBook {
         let Some(thread) = thread else { return };
         let _ = self.jobs.send(Job::Stop);
         if thread.join().is_err() {
-            tracing::error!("the thread of the purse ended badly");
+            tracing::error!("the thread of the accounts ended badly");
         }
     }
 
@@ -116,35 +118,41 @@ impl PurseBook {
         answer: oneshot::Receiver<Result<T, AccountsError>>,
     ) -> BoxFuture<'a, Result<T, AccountsError>> {
         let sent = self.jobs.try_send(job).map_err(|error| {
-            AccountsError(match error {
-                TrySendError::Full(_) => "too many requests wait for it".to_owned(),
-                TrySendError::Disconnected(_) => "it is closed".to_owned(),
+            AccountsError::Unreachable(match error {
+                TrySendError::Full(_) => "too many requests wait for them".to_owned(),
+                TrySendError::Disconnected(_) => "they are closed".to_owned(),
             })
         });
         async move {
             sent?;
-            answer.await.unwrap_or_else(|_| Err(AccountsError("it was closed".to_owned())))
+            let closed = |_| AccountsError::Unreachable("they were closed".to_owned());
+            answer.await.map_err(closed)?
         }
         .boxed()
     }
 
     fn look<'a, T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&mut dyn PurseTables) -> Result<T, StoreError> + Send + 'static,
+        ask: impl FnOnce(&mut dyn AccountTables) -> Result<T, StoreError> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, AccountsError>> {
         let (tell, answer) = oneshot::channel();
         let look: Look = Box::new(move |tables| {
             // Whoever asked may have gone.
-            let _ = tell.send(ask(tables).map_err(|error| AccountsError(error.to_string())));
+            let answer = ask(tables);
+            let unreachable = |error: StoreError| AccountsError::Unreachable(error.to_string());
+            let _ = tell.send(answer.map_err(unreachable));
         });
         self.send(Job::Look(look), answer)
     }
 }
 
-impl Accounts for PurseBook {
-    fn hold(&self, ask: HoldAsk) -> BoxFuture<'_, Result<HoldAnswer, AccountsError>> {
+impl Accounts for StoredAccounts {
+    fn reserve(
+        &self,
+        order: ReservationOrder,
+    ) -> BoxFuture<'_, Result<ReserveOutcome, AccountsError>> {
         let (tell, answer) = oneshot::channel();
-        self.send(Job::Hold(ask, tell), answer)
+        self.send(Job::Reserve(order, tell), answer)
     }
 
     fn settle(
@@ -161,7 +169,7 @@ impl Accounts for PurseBook {
         &self,
         before_ms: u64,
         at_most: u32,
-    ) -> BoxFuture<'_, Result<Vec<Unsettled>, AccountsError>> {
+    ) -> BoxFuture<'_, Result<Vec<UnsettledReservation>, AccountsError>> {
         self.look(move |tables| tables.unsettled(before_ms, at_most))
     }
 
@@ -170,14 +178,14 @@ impl Accounts for PurseBook {
         tenant: u64,
         now_ms: u64,
         at_most: u32,
-    ) -> BoxFuture<'_, Result<Vec<(AccountKey, Account)>, AccountsError>> {
+    ) -> BoxFuture<'_, Result<Vec<AccountBalance>, AccountsError>> {
         self.look(move |tables| tables.balances(tenant, now_ms, at_most))
     }
 }
 
 /// The thread's own side.
 struct Keeper {
-    tables: Box<dyn PurseTables>,
+    tables: Box<dyn AccountTables>,
     clock: Arc<dyn Clock>,
     /// Settlements that the database did not take yet.
     late: VecDeque<Settlement>,
@@ -186,7 +194,7 @@ struct Keeper {
 /// What one transaction does.
 #[derive(Default)]
 struct Batch {
-    holds: Vec<(HoldAsk, Told<HoldAnswer>)>,
+    orders: Vec<(ReservationOrder, Told<ReserveOutcome>)>,
     settlements: Vec<(Settlement, Option<Told<Vec<Crossing>>>)>,
     looks: Vec<Look>,
     expires: Vec<Told<()>>,
@@ -196,7 +204,7 @@ struct Batch {
 impl Batch {
     fn add(&mut self, job: Job) {
         match job {
-            Job::Hold(ask, tell) => self.holds.push((ask, tell)),
+            Job::Reserve(order, tell) => self.orders.push((order, tell)),
             Job::Settle(settlement, tell) => self.settlements.push((settlement, tell)),
             Job::Look(look) => self.looks.push(look),
             Job::Expire(tell) => self.expires.push(tell),
@@ -205,15 +213,15 @@ impl Batch {
     }
 
     fn len(&self) -> usize {
-        self.holds.len() + self.settlements.len() + self.looks.len()
+        self.orders.len() + self.settlements.len() + self.looks.len()
     }
 
     fn wanted(&self) -> Wanted {
-        let lines = self.holds.iter().flat_map(|(ask, _)| &ask.lines);
+        let lines = self.orders.iter().flat_map(|(order, _)| &order.lines);
         let settled = self.settlements.iter().map(|(settlement, _)| settlement.id);
         Wanted {
             accounts: lines.map(|line| line.key.clone()).collect(),
-            holds: self.holds.iter().map(|(ask, _)| ask.id).chain(settled).collect(),
+            reservations: self.orders.iter().map(|(order, _)| order.id).chain(settled).collect(),
         }
     }
 }
@@ -261,29 +269,33 @@ impl Keeper {
 
     fn turn_over(&mut self, batch: Batch) {
         let (mut granted, mut crossed) = (Vec::new(), Vec::new());
-        let done = self.tables.turn_over(&batch.wanted(), &mut |page: &mut Page| {
+        let done = self.tables.turn_over(&batch.wanted(), &mut |page: &mut AccountPage| {
             // Money that comes back is there for whoever asks in the same breath.
             let settle = |(one, _): &(Settlement, _)| page.settle(one.id, one.spent, &one.alerts);
             crossed = batch.settlements.iter().map(settle).collect();
-            granted = batch.holds.iter().map(|(ask, _)| page.hold(ask)).collect();
+            granted = batch.orders.iter().map(|(order, _)| page.reserve(order)).collect();
         });
         match done {
             Ok(()) => {
-                for ((_, tell), answer) in batch.holds.into_iter().zip(granted) {
+                for ((_, tell), answer) in batch.orders.into_iter().zip(granted) {
                     let _ = tell.send(Ok(answer));
                 }
                 for ((_, tell), answer) in batch.settlements.into_iter().zip(crossed) {
-                    let _ = tell.map(|tell| tell.send(Ok(answer)));
+                    let answer = answer.map_err(AccountsError::Unreadable);
+                    match tell {
+                        Some(tell) => drop(tell.send(answer)),
+                        None => drop(answer.inspect_err(|error| tracing::error!(%error))),
+                    }
                 }
             }
-            Err(error) => self.fail(batch, &AccountsError(error.to_string())),
+            Err(error) => self.fail(batch, &AccountsError::Unreachable(error.to_string())),
         }
     }
 
     /// Nothing was granted; what was to be settled is kept for later.
     fn fail(&mut self, batch: Batch, error: &AccountsError) {
-        tracing::warn!(%error, "the purse cannot be opened");
-        for (_, tell) in batch.holds {
+        tracing::warn!(%error, "money can be neither reserved nor settled");
+        for (_, tell) in batch.orders {
             let _ = tell.send(Err(error.clone()));
         }
         for (settlement, tell) in batch.settlements {
@@ -294,21 +306,23 @@ impl Keeper {
         }
     }
 
-    /// Charges holds whose time is over, and removes what nobody asks for any more.
+    /// Charges reservations whose time is over, and removes what nobody asks for any more.
     fn look_after(&mut self, ticks: u32) {
         let now_ms = self.clock.now_ms();
         let looked = self.tables.expired(now_ms, EXPIRED_MAX).and_then(|ids| {
             if !ids.is_empty() {
-                tracing::warn!(holds = ids.len(), "requests nobody settled are charged in full");
-                let wanted = Wanted { holds: ids.iter().copied().collect(), ..Wanted::default() };
-                self.tables.turn_over(&wanted, &mut |page: &mut Page| {
-                    ids.iter().for_each(|id| drop(page.expire(*id, now_ms, &[])));
+                tracing::warn!(requests = ids.len(), "what nobody settled is charged in full");
+                let reservations = ids.iter().copied().collect();
+                let wanted = Wanted { reservations, ..Wanted::default() };
+                self.tables.turn_over(&wanted, &mut |page: &mut AccountPage| {
+                    page.unreadable.values().for_each(|error| tracing::error!(%error));
+                    ids.iter().for_each(|id| page.expire(*id, now_ms));
                 })?;
             }
             if ticks % PRUNE_TICKS == PRUNE_TICK { self.tables.prune(now_ms) } else { Ok(()) }
         });
         if let Err(error) = looked {
-            tracing::debug!(%error, "the purse could not be looked after");
+            tracing::warn!(%error, "what nobody settled could not be charged");
         }
     }
 }

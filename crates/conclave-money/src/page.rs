@@ -1,0 +1,272 @@
+//! The arithmetic of reservations: money reserved before a request, settled after it.
+//!
+//! **Invariant:** what is granted never makes spent and reserved together more than a limit. What was
+//! granted under a higher limit, or what a provider charges beyond what was reserved, is counted as it
+//! is, and nothing more is granted until it fits again.
+//!
+//! **Invariant:** a reservation is settled once. Settling it again, or one that nobody knows, changes
+//! nothing; one whose row cannot be read is neither settled nor charged.
+
+use conclave_core::MicroUsd;
+use conclave_govern::{AccountKey, Line};
+use std::collections::BTreeMap;
+use thiserror::Error;
+use uuid::Uuid;
+
+/// What was spent from an account, and what is reserved in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// Settled, or charged because nobody settled it.
+    pub spent: u64,
+    /// For requests that run.
+    pub reserved: u64,
+    /// The highest alert that was raised, in per cent.
+    pub alerted: u8,
+}
+
+impl Balance {
+    /// Spent and reserved together: what a limit is compared with.
+    #[must_use]
+    pub const fn used(&self) -> u64 {
+        self.spent.saturating_add(self.reserved)
+    }
+
+    fn has_spent(&self, percent: u8, limit: MicroUsd) -> bool {
+        u128::from(self.spent) * 100 >= u128::from(limit.0) * u128::from(percent)
+    }
+}
+
+/// What the accounts are asked to reserve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservationOrder {
+    /// That of the decision the money is for: the same id asked for twice is one reservation.
+    pub id: [u8; 16],
+    /// The number of the tenant under which the decision will be recorded.
+    pub tenant: u64,
+    /// Every limit in force.
+    pub lines: Vec<Line>,
+    /// The most that the request can cost.
+    pub most: MicroUsd,
+    /// What may be reserved instead.
+    pub cheaper: Option<CheaperOption>,
+    /// The time the request came, in milliseconds since the Unix epoch.
+    pub now_ms: u64,
+    /// When nobody is believed to settle it any more.
+    pub expires_ms: u64,
+}
+
+impl ReservationOrder {
+    const fn granted(&self, amount: MicroUsd, is_cheaper: bool) -> Reservation {
+        Reservation { id: self.id, amount, is_cheaper, is_counted: true }
+    }
+}
+
+/// A cheaper model that is asked where money becomes scarce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheaperOption {
+    /// The most that the request can cost with it.
+    pub most: MicroUsd,
+    /// From which spent share of any limit on it is asked, in per cent.
+    pub from_percent: u8,
+}
+
+/// Money that was reserved for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// That of the decision the money is for.
+    pub id: [u8; 16],
+    /// How much.
+    pub amount: MicroUsd,
+    /// Whether that is the amount for the cheaper model, which is then the one to ask.
+    pub is_cheaper: bool,
+    /// Whether it stands in accounts; under a limit for single requests alone there are none.
+    pub(crate) is_counted: bool,
+}
+
+/// A limit that a request does not fit in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineExceeded {
+    /// The first limit that would be exceeded.
+    pub line: Line,
+    /// What is left of it.
+    pub left: MicroUsd,
+    /// The alert of 100 per cent, where this is the first refusal of the period.
+    pub crossing: Option<Crossing>,
+}
+
+/// A share of a limit that was reached for the first time in its period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// Which limit.
+    pub line: Line,
+    /// How much of it, in per cent.
+    pub percent: u8,
+    /// What is spent.
+    pub spent: MicroUsd,
+}
+
+/// A reservation that is not settled yet, as a store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenReservation {
+    /// How much is reserved.
+    pub amount: u64,
+    /// In which accounts, each with its limit.
+    pub lines: Vec<Line>,
+    /// The number of the tenant under which the decision will be recorded.
+    pub tenant: u64,
+    /// When it was made.
+    pub made_ms: u64,
+    /// From when on nobody is believed to settle it any more.
+    pub expires_ms: u64,
+    /// Whether it was charged in full because nobody settled it in time.
+    pub charged: bool,
+}
+
+/// A stored reservation that says nothing this program can settle.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the reservation {} cannot be read: {why}", Uuid::from_bytes(*id))]
+pub struct UnreadableReservation {
+    /// Its id.
+    pub id: [u8; 16],
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// The balances and reservations that one or more requests are about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountPage {
+    /// Balances by account; an account that is not here is empty.
+    pub balances: BTreeMap<AccountKey, Balance>,
+    /// Open reservations by id.
+    pub reservations: BTreeMap<[u8; 16], OpenReservation>,
+    /// Reservations that are there and cannot be read.
+    pub unreadable: BTreeMap<[u8; 16], UnreadableReservation>,
+}
+
+impl AccountPage {
+    /// Reserves money in every account or in none.
+    ///
+    /// # Errors
+    /// When one limit would be exceeded.
+    pub fn reserve(&mut self, order: &ReservationOrder) -> Result<Reservation, Box<LineExceeded>> {
+        if let Some(known) = self.reservations.get(&order.id) {
+            let amount = MicroUsd(known.amount);
+            return Ok(order.granted(amount, amount != order.most));
+        }
+        match self.choose_amount(order) {
+            Ok(reservation) => {
+                self.open(order, reservation.amount);
+                Ok(reservation)
+            }
+            Err(mut exceeded) => {
+                exceeded.crossing = self.raise_alert(&exceeded.line, 100);
+                Err(exceeded)
+            }
+        }
+    }
+
+    /// The amount for the model that was asked for, or for the cheaper one where a limit comes near or
+    /// the dearer one does not fit.
+    fn choose_amount(&self, order: &ReservationOrder) -> Result<Reservation, Box<LineExceeded>> {
+        let dear = || self.check_fit(order, order.most).map(|()| order.granted(order.most, false));
+        let Some(cheaper) = order.cheaper else { return dear() };
+        let cheap = self.check_fit(order, cheaper.most).map(|()| order.granted(cheaper.most, true));
+        let is_scarce = order
+            .lines
+            .iter()
+            .any(|line| self.balance(&line.key).has_spent(cheaper.from_percent, line.limit));
+        if is_scarce { cheap } else { dear().or_else(|exceeded| cheap.map_err(|_| exceeded)) }
+    }
+
+    /// Counts what was really spent and frees the rest. Also corrects what was charged meanwhile.
+    ///
+    /// # Errors
+    /// When the reservation cannot be read; it stays as it is then.
+    pub fn settle(
+        &mut self,
+        id: [u8; 16],
+        spent: MicroUsd,
+        alerts: &[u8],
+    ) -> Result<Vec<Crossing>, UnreadableReservation> {
+        if let Some(unreadable) = self.unreadable.get(&id) {
+            return Err(unreadable.clone());
+        }
+        let Some(open) = self.reservations.remove(&id) else { return Ok(Vec::new()) };
+        for line in &open.lines {
+            let balance = self.balances.entry(line.key.clone()).or_default();
+            release(balance, &open);
+            balance.spent = balance.spent.saturating_add(spent.0);
+        }
+        Ok(open.lines.iter().filter_map(|line| self.raise_highest(line, alerts)).collect())
+    }
+
+    /// Charges a reservation that nobody settled in time with all of it. It is kept until it is settled
+    /// after all, or pruned.
+    pub fn expire(&mut self, id: [u8; 16], now_ms: u64) {
+        let Some(open) = self.reservations.get_mut(&id) else { return };
+        if open.charged || now_ms < open.expires_ms {
+            return;
+        }
+        for line in &open.lines {
+            let balance = self.balances.entry(line.key.clone()).or_default();
+            release(balance, open);
+            balance.spent = balance.spent.saturating_add(open.amount);
+        }
+        open.charged = true;
+    }
+
+    fn balance(&self, key: &AccountKey) -> Balance {
+        self.balances.get(key).copied().unwrap_or_default()
+    }
+
+    fn check_fit(&self, order: &ReservationOrder, most: MicroUsd) -> Result<(), Box<LineExceeded>> {
+        for line in &order.lines {
+            let left = MicroUsd(line.limit.0.saturating_sub(self.balance(&line.key).used()));
+            if most > left {
+                return Err(Box::new(LineExceeded { line: line.clone(), left, crossing: None }));
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, order: &ReservationOrder, amount: MicroUsd) {
+        for line in &order.lines {
+            let balance = self.balances.entry(line.key.clone()).or_default();
+            balance.reserved = balance.reserved.saturating_add(amount.0);
+        }
+        let open = OpenReservation {
+            amount: amount.0,
+            lines: order.lines.clone(),
+            tenant: order.tenant,
+            made_ms: order.now_ms,
+            expires_ms: order.expires_ms,
+            charged: false,
+        };
+        self.reservations.insert(order.id, open);
+    }
+
+    fn raise_highest(&mut self, line: &Line, percents: &[u8]) -> Option<Crossing> {
+        let balance = self.balance(&line.key);
+        let reached = percents.iter().copied().filter(|p| balance.has_spent(*p, line.limit));
+        self.raise_alert(line, reached.max()?)
+    }
+
+    /// Raises an alert unless it, or a higher one, was raised before.
+    fn raise_alert(&mut self, line: &Line, percent: u8) -> Option<Crossing> {
+        let balance = self.balances.entry(line.key.clone()).or_default();
+        if balance.alerted >= percent {
+            return None;
+        }
+        balance.alerted = percent;
+        Some(Crossing { line: line.clone(), percent, spent: MicroUsd(balance.spent) })
+    }
+}
+
+fn release(balance: &mut Balance, open: &OpenReservation) {
+    let side = if open.charged { &mut balance.spent } else { &mut balance.reserved };
+    *side = side.saturating_sub(open.amount);
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

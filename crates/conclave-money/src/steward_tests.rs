@@ -1,0 +1,208 @@
+//! What the steward grants, whom it stops, and what it asks of the accounts.
+
+use super::*;
+use crate::accounts::{AccountBalance, ReserveOutcome, UnsettledReservation};
+use crate::{AccountPage, AccountsInMemory};
+use conclave_ports::{
+    DecisionFilter, DecisionRow, RecordsInMemory, Tally, UsageAsk, UsagePage, Whose,
+};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, pending, ready};
+use serde_json::json;
+
+const NOW: u64 = 1_800_000_000_000;
+const PAYER: Payer = Payer { tenant: 7, id: [7; 16] };
+
+/// Nothing was ever recorded, and it is always the same time.
+struct Nothing;
+
+impl Archive for Nothing {
+    fn find(&self, _: u64, _: AuditId) -> BoxFuture<'_, Result<Vec<StoredEntry>, ArchiveError>> {
+        ready(Ok(Vec::new())).boxed()
+    }
+
+    fn list(&self, _: DecisionFilter) -> BoxFuture<'_, Result<Vec<DecisionRow>, ArchiveError>> {
+        ready(Ok(Vec::new())).boxed()
+    }
+
+    fn latest(
+        &self,
+        _: u64,
+        _: Whose,
+        _: Option<u64>,
+    ) -> BoxFuture<'_, Result<Option<StoredEntry>, ArchiveError>> {
+        ready(Ok(None)).boxed()
+    }
+
+    fn tally(&self, _: Option<u64>, _: u64) -> BoxFuture<'_, Result<Tally, ArchiveError>> {
+        ready(Ok(Tally::default())).boxed()
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), ArchiveError>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+impl UsageBook for Nothing {
+    fn sums(&self, _: UsageAsk) -> BoxFuture<'_, Result<UsagePage, ArchiveError>> {
+        ready(Ok(UsagePage::default())).boxed()
+    }
+}
+
+impl Clock for Nothing {
+    fn now_ms(&self) -> u64 {
+        NOW
+    }
+}
+
+/// Accounts that say they are away, or say nothing at all.
+struct AccountsAway {
+    is_silent: bool,
+}
+
+impl AccountsAway {
+    fn answer<'a, T: Send + 'a>(&self) -> BoxFuture<'a, Result<T, AccountsError>> {
+        if self.is_silent {
+            return pending().boxed();
+        }
+        ready(Err(AccountsError::Unreachable("away".into()))).boxed()
+    }
+}
+
+impl Accounts for AccountsAway {
+    fn reserve(&self, _: ReservationOrder) -> BoxFuture<'_, Result<ReserveOutcome, AccountsError>> {
+        self.answer()
+    }
+
+    fn settle(
+        &self,
+        _: [u8; 16],
+        _: MicroUsd,
+        _: Vec<u8>,
+    ) -> BoxFuture<'_, Result<Vec<Crossing>, AccountsError>> {
+        self.answer()
+    }
+
+    fn unsettled(
+        &self,
+        _: u64,
+        _: u32,
+    ) -> BoxFuture<'_, Result<Vec<UnsettledReservation>, AccountsError>> {
+        self.answer()
+    }
+
+    fn balances(
+        &self,
+        _: u64,
+        _: u64,
+        _: u32,
+    ) -> BoxFuture<'_, Result<Vec<AccountBalance>, AccountsError>> {
+        self.answer()
+    }
+}
+
+fn steward(accounts: Arc<dyn Accounts>) -> Steward {
+    let nothing = Arc::new(Nothing);
+    let policies = Policies::over(Arc::new(RecordsInMemory::default()));
+    let state = StewardState::new(accounts, policies, nothing.clone(), nothing.clone(), nothing);
+    Steward::new(Arc::new(state), BTreeMap::new(), BTreeMap::new(), Duration::from_secs(30))
+}
+
+fn policy(value: serde_json::Value) -> TenantPolicy {
+    TenantPolicy::parse(value).unwrap()
+}
+
+/// Reserves for request `id`; the accounts of these tests answer at once or never.
+fn reserve(
+    steward: &Steward,
+    policy: &TenantPolicy,
+    id: u8,
+    most: u64,
+    cheaper: Option<u64>,
+) -> Option<Result<Option<Reservation>, BudgetRefusal>> {
+    let tenant = TenantId::new("acme").unwrap();
+    let scopes = Scopes { tenant, key: None, user: None, session: None, recipe: None };
+    let request = ReservationRequest {
+        id: [id; 16],
+        policy,
+        scopes: &scopes,
+        most: MicroUsd(most),
+        cheaper: cheaper.map(MicroUsd),
+        payer: PAYER,
+        now_ms: NOW,
+    };
+    steward.reserve(request).now_or_never()
+}
+
+fn only_balance(page: &AccountPage) -> crate::Balance {
+    *page.balances.values().next().unwrap()
+}
+
+#[test]
+fn accounts_that_are_away_refuse_and_nobody_runs_away_by_that() {
+    let steward = steward(Arc::new(AccountsAway { is_silent: false }));
+    let policy = policy(json!({"daily_budget_usd": 1, "breaker": {"refusals_per_minute": 2}}));
+    for id in 0..5 {
+        let refused = reserve(&steward, &policy, id, 10, None).unwrap();
+        assert_eq!(refused, Err(BudgetRefusal::Unavailable));
+    }
+}
+
+#[test]
+fn a_request_that_is_too_dear_reserves_what_the_cheaper_model_costs() {
+    let accounts = Arc::<AccountsInMemory>::default();
+    let steward = steward(accounts.clone());
+    let policy = policy(json!({"daily_budget_usd": 1, "max_cost_per_request_usd": 0.000_05}));
+    let reservation = reserve(&steward, &policy, 1, 100, Some(10)).unwrap().unwrap().unwrap();
+    assert_eq!((reservation.amount, reservation.is_cheaper), (MicroUsd(10), true));
+    assert_eq!(only_balance(&accounts.page()).reserved, 10);
+    let refused = reserve(&steward, &policy, 2, 100, Some(60)).unwrap();
+    let limit = MicroUsd(50);
+    assert_eq!(refused, Err(BudgetRefusal::RequestLimit { most: MicroUsd(60), limit }));
+}
+
+#[test]
+fn under_a_limit_for_single_requests_alone_no_account_is_asked() {
+    let steward = steward(Arc::new(AccountsAway { is_silent: true }));
+    let policy = policy(json!({"max_cost_per_request_usd": 1}));
+    let reservation = reserve(&steward, &policy, 1, 100, None).unwrap().unwrap();
+    let settled = steward.settle(reservation, MicroUsd(5), &policy, PAYER).now_or_never();
+    assert_eq!((reservation.unwrap().amount, settled), (MicroUsd(100), Some(Vec::new())));
+    assert_eq!(reserve(&steward, &TenantPolicy::default(), 1, 100, None), Some(Ok(None)));
+}
+
+#[test]
+fn whoever_stops_waiting_for_the_accounts_does_not_count_as_running() {
+    let silent = steward(Arc::new(AccountsAway { is_silent: true }));
+    let policy = policy(json!({"daily_budget_usd": 1}));
+    assert_eq!(reserve(&silent, &policy, 1, 10, None), None, "still waiting when it was dropped");
+    assert!(lock(&silent.state.running).is_empty());
+    let kept = steward(Arc::<AccountsInMemory>::default());
+    let reservation = reserve(&kept, &policy, 1, 10, None).unwrap().unwrap();
+    assert!(lock(&kept.state.running).contains_key(&[1; 16]));
+    kept.settle(reservation, MicroUsd(5), &policy, PAYER).now_or_never().unwrap();
+    assert!(lock(&kept.state.running).is_empty());
+}
+
+#[test]
+fn whoever_spends_too_fast_is_stopped_also_where_no_budget_is_set() {
+    let steward = steward(Arc::<AccountsInMemory>::default());
+    let policy = policy(json!({"breaker": {"spend_per_minute_usd": 0.000_1}}));
+    assert_eq!(reserve(&steward, &policy, 1, 0, None), Some(Ok(None)));
+    drop(steward.settle(None, MicroUsd(101), &policy, PAYER));
+    let until_ms = NOW + 60_000;
+    let refused = reserve(&steward, &policy, 2, 0, None).unwrap();
+    assert_eq!(refused, Err(BudgetRefusal::RunningAway { until_ms }));
+}
+
+#[test]
+fn a_refusal_carries_the_alert_once_and_says_when_to_ask_again() {
+    let steward = steward(Arc::<AccountsInMemory>::default());
+    let policy = policy(json!({"daily_budget_usd": 0.000_01}));
+    let first = reserve(&steward, &policy, 1, 11, None).unwrap().unwrap_err();
+    assert_eq!(first.crossing().map(|crossing| crossing.percent), Some(100));
+    let midnight = (NOW / 86_400_000 + 1) * 86_400_000;
+    assert_eq!(first.retry_at_ms(), Some(midnight));
+    let second = reserve(&steward, &policy, 2, 11, None).unwrap().unwrap_err();
+    assert_eq!(second.crossing(), None);
+}
