@@ -2,12 +2,14 @@
 //!
 //! **Invariant:** a file is put in force whole or not at all: a wrong one leaves everything as it was.
 //! **Invariant:** either way the ledger gets an entry, and so does the log.
+//! **Invariant:** entries of the store and of the engine carry the digests of the same configuration.
 
 use crate::assemble::{self, Ground};
 use crate::config::{self, Config};
+use conclave_engine::{Engine, Settings};
 use conclave_gateway::Gateway;
 use conclave_ledger::{Body, Draft, Kind, Value};
-use conclave_store::Store;
+use conclave_store::{Stamp, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +60,7 @@ impl Reloading {
             Ok((services, config)) => {
                 let policies = self.ground.steward.policies();
                 self.store.set_retention(assemble::retention_under(&config, policies));
+                self.store.set_stamp(services.engine.settings.stamp());
                 self.gateway.reload(services);
                 self.enter(Kind::PolicySet, "loaded");
                 tracing::info!("the configuration was reloaded");
@@ -94,6 +97,7 @@ impl Reloading {
         }
     }
 }
+
 
 /// The parts that are read at the start only and differ.
 fn fixed_parts(begun: &Config, now: &Config) -> Vec<&'static str> {

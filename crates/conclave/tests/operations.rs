@@ -8,11 +8,13 @@
 
 mod house;
 
+use conclave_ledger::Leaf;
 use conclave_testkit::{Behaviour, MockModel, Script};
 use futures_util::future::join_all;
 use house::{House, Reply, ask, binary, chat_body, config_for, verify};
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -222,6 +224,34 @@ async fn a_poisoned_configuration_is_refused_whole_and_entered() {
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(report["kinds"]["admin.action"], poisoned.len(), "{report}");
     assert_eq!(report["kinds"]["policy.set"], 1, "{report}");
+}
+
+#[tokio::test]
+async fn what_the_store_writes_after_a_reload_names_the_new_policy() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    std::fs::write(dir.path().join("conclave.toml"), "[deliberation]\nattempts_max = 2\n").unwrap();
+    house.signal("HUP");
+    until("reloaded", async || house.log().contains("was reloaded").then_some(())).await;
+    let mut body = chat_body("My day was long.");
+    body["model"] = "builtin".into();
+    body["user"] = "ana".into();
+    assert_eq!(house.post(PATH, &body).await.status, 200);
+    assert_eq!(house.ask("DELETE", "/v1/subjects/ana", b"").await.unwrap().status, 200);
+    let data = house.data.clone();
+    assert!(house.stop());
+    let policies = policies_by_kind(&data);
+    assert_ne!(policies["genesis"], policies["policy.set"], "the reload changed the policy");
+    assert_eq!(policies["subject.erase"], policies["policy.set"]);
+}
+
+/// The policy digest that the last entry of each kind carries.
+fn policies_by_kind(data: &Path) -> BTreeMap<String, [u8; 32]> {
+    let database = rusqlite::Connection::open(data.join("ledger.db")).unwrap();
+    let mut leaves = database.prepare("SELECT leaf FROM log_entry ORDER BY seq").unwrap();
+    let leaves = leaves.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+    let drafts = leaves.map(|leaf| Leaf::decode(&leaf.unwrap()).unwrap().draft);
+    drafts.map(|draft| (draft.kind.as_str().to_owned(), draft.policy)).collect()
 }
 
 /// Nothing that was said and no secret stands in the log, at its most talkative.
