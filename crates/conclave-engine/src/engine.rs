@@ -104,7 +104,7 @@ impl Engine {
                 ("decision", Value::Bytes(read.0.into_bytes().to_vec())),
                 ("reader", Value::Bytes(reader.to_vec())),
             ]),
-            ..self.settings.stamp(Kind::AdminAction, tenant_number(tenant.as_str()))
+            ..self.settings.draft(Kind::AdminAction, tenant_number(tenant.as_str()))
         };
         self.ledger.append_soon(draft, Body::empty());
     }

@@ -3,6 +3,7 @@
 use conclave_core::{Bars, Mode, Scrutiny, Sensitivity};
 pub use conclave_govern::AuditFailure;
 use conclave_ledger::{Draft, Kind};
+use conclave_ports::Stamp;
 use std::time::Duration;
 
 /// When the parts of a streamed reply may leave.
@@ -79,13 +80,19 @@ impl Settings {
 
     /// An entry that is about to be written, with the version, the policy and the directives that decided.
     #[must_use]
-    pub fn stamp(&self, kind: Kind, tenant: u64) -> Draft {
+    pub fn draft(&self, kind: Kind, tenant: u64) -> Draft {
         Draft {
             policy: self.policy,
             directives: self.directives,
             build: self.build.clone(),
             ..Draft::new(kind, tenant)
         }
+    }
+
+    /// What every entry says about the program and configuration that wrote it.
+    #[must_use]
+    pub fn stamp(&self) -> Stamp {
+        Stamp { policy: self.policy, directives: self.directives, build: self.build.clone() }
     }
 
     /// Whether a model may be shown material of this sensitivity.

@@ -18,7 +18,7 @@ use conclave_instinct::{Instinct, PinnedKey};
 use conclave_people::{GuardedHandOut, People, Staff};
 use conclave_money::{Policies, Steward, StewardState};
 use conclave_store::{RetentionRules, RootKey, Stamp, Store, TenantRetention};
-use conclave_voice::Resources;
+use conclave_voice::{Resources, Voices};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
@@ -132,14 +132,15 @@ fn engine(
     steward: Arc<Steward>,
 ) -> anyhow::Result<Engine> {
     let instinct = instinct(config)?;
+    let resources = resources(config)?;
     let now_ms = ground.clock.now_ms();
     let upstream = Upstream::connect(config, &Prices::of(config, now_ms)?)?;
     Ok(Engine {
         instinct: Arc::new(instinct),
         detector: Arc::new(crate::commands::checker::detector(config.detection.second_tier)?),
         field: Arc::new(conclave_voice::Field::builtin().context("field files")?),
-        voices: Arc::new(conclave_voice::Voices::builtin().context("persona files")?),
-        resources: Arc::new(resources(config)?),
+        voices: Arc::new(Voices::naming(resources.clone()).context("persona files")?),
+        resources: Arc::new(resources),
         models: Arc::new(upstream.offered()?),
         panel: panel(config, upstream.verifiers(&ground.entropy)?)?,
         verdicts: Arc::default(),

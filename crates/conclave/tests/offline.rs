@@ -57,6 +57,55 @@ async fn a_person_in_crisis_is_answered_with_local_resources_whatever_the_model_
     }
 }
 
+const OWN_LINES: &str = r#"
+[[country]]
+code = "US"
+name = "United States"
+name_ja = "アメリカ"
+emergency = "911"
+[[country.line]]
+name = "House line"
+call = "555-0100"
+source = "we answer it ourselves"
+[[country]]
+code = "JP"
+name = "Japan"
+name_ja = "日本"
+emergency = "119 / 110"
+[[country.line]]
+name = "社内相談窓口"
+call = "050-5555-0100"
+source = "we answer it ourselves"
+"#;
+
+#[tokio::test]
+async fn crisis_lines_of_ones_own_replace_the_built_in_ones_in_every_message() {
+    let hanging = MockModel::start(|_| Behaviour::Hang).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let lines = dir.path().join("lines.toml");
+    std::fs::write(&lines, OWN_LINES).unwrap();
+    let resources = format!("[resources]\nfile = {:?}\n", lines.to_str().unwrap());
+    let house = House::start(dir.path(), &config_for(&hanging.base_url(), &resources));
+    let cases = [
+        ("I want to kill myself", "US", "555-0100", "988"),
+        ("もう死にたい", "JP", "050-5555-0100", "0120-279-338"),
+    ];
+    // The model that hangs makes the system speak for itself; a reply of the other is delivered.
+    let asked = ["mock", "builtin"].map(|model| {
+        let house = &house;
+        async move {
+            for (text, country, own, replaced) in cases {
+                let answer =
+                    say(house, model, &user(text), json!({"conclave_country": country})).await;
+                let said = answer.text();
+                assert_eq!(said.matches(own).count(), 1, "{model}, {text}: {said}");
+                assert!(!said.contains(replaced), "{model}, {text}: {said}");
+            }
+        }
+    });
+    futures_util::future::join_all(asked).await;
+}
+
 #[tokio::test]
 async fn a_technical_question_is_answered_and_a_bomb_is_refused_in_each_voice() {
     let dir = tempfile::tempdir().unwrap();

@@ -343,7 +343,7 @@ impl Engine {
             subject: matter.who.subject,
             session: Some(matter.who.session),
             public: Value::map(public),
-            ..self.settings.stamp(Kind::Decision, matter.who.tenant)
+            ..self.settings.draft(Kind::Decision, matter.who.tenant)
         };
         let mut promise = draft.clone();
         let appending = self.ledger.append(draft, words.into_body());

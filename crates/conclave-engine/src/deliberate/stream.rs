@@ -315,7 +315,7 @@ impl Engine {
                 ("panel", entry::panel(&panels.whole)),
                 ("tail", panels.tail.as_ref().map_or(Value::Null, entry::panel)),
             ]),
-            ..self.settings.stamp(Kind::Window, who.tenant)
+            ..self.settings.draft(Kind::Window, who.tenant)
         };
         let appended = match self.ledger.append(draft, Body::empty()).await {
             Ok(appended) => appended,

@@ -319,7 +319,7 @@ impl Engine {
                 ("limit", Value::Uint(line.limit.0)),
                 ("spent", Value::Uint(spent.0)),
             ]),
-            ..self.settings.stamp(Kind::Other("budget.alert".to_owned()), line.key.tenant)
+            ..self.settings.draft(Kind::Other("budget.alert".to_owned()), line.key.tenant)
         };
         self.ledger.append_soon(draft, Body::empty());
         let data = json!({

@@ -50,12 +50,13 @@ pub fn jury() -> Vec<Arc<dyn Verifier>> {
 
 pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
     let ledger = Arc::new(MemoryLedger::default());
+    let resources = conclave_voice::Resources::builtin().unwrap();
     let engine = Engine {
         instinct: Arc::new(conclave_instinct::Instinct::builtin().unwrap()),
         detector: Arc::new(conclave_detect::Detector::builtin().unwrap()),
         field: Arc::new(conclave_voice::Field::builtin().unwrap()),
-        voices: Arc::new(conclave_voice::Voices::builtin().unwrap()),
-        resources: Arc::new(conclave_voice::Resources::builtin().unwrap()),
+        voices: Arc::new(conclave_voice::Voices::naming(resources.clone()).unwrap()),
+        resources: Arc::new(resources),
         models: Arc::new(OneModel(model.clone())),
         panel: Panel::new(jury),
         verdicts: Arc::default(),

@@ -144,7 +144,7 @@ impl RecipeRunner {
                 ("p95_ms", Public::Uint(p95_ms)),
                 ("objective_ms", Public::Uint(objective_ms)),
             ]),
-            ..self.engine.settings.stamp(Kind::Other("latency.alert".to_owned()), tenant)
+            ..self.engine.settings.draft(Kind::Other("latency.alert".to_owned()), tenant)
         };
         self.engine.ledger.append_soon(draft, Body::empty());
         let data = json!({"recipe": recipe, "p95_ms": p95_ms, "objective_ms": objective_ms});

@@ -3,7 +3,8 @@
 //! **Invariant:** a message is composed of parts that are chosen by the numbers of the voice's
 //! vector: there is no text that belongs to a persona.
 //!
-//! **Invariant:** whatever is about a person's own danger carries the resources of their country.
+//! **Invariant:** whatever is said to a person in crisis, or about a person's own danger, carries the
+//! resources of their country exactly once; nobody else appends them to a message of our own.
 
 mod parts;
 #[cfg(test)]
@@ -91,12 +92,15 @@ pub struct Speech<'a> {
     pub staffed: bool,
     /// ISO 3166 alpha-2: which resources are named.
     pub country: Option<&'a str>,
+    /// Whether the person is in crisis: then every message names where help is, whatever it is about.
+    pub in_crisis: bool,
 }
 
 impl Speech<'_> {
     /// Whether the person themselves may be in danger.
     fn needs_resources(&self) -> bool {
-        self.situation.speaks_to_crisis()
+        self.in_crisis
+            || self.situation.speaks_to_crisis()
             || self
                 .category
                 .is_some_and(|category| category.is_about_crisis() || category == Category::SelfHarm)
@@ -113,16 +117,17 @@ pub struct Voices {
 }
 
 impl Voices {
-    /// The voices compiled in.
+    /// The voices compiled in, naming these resources. They are an argument because an organisation may
+    /// replace lines, and a line that was replaced must never be shown.
     ///
     /// # Errors
     /// When a data file is broken or a situation has no words.
-    pub fn builtin() -> Result<Self, VoiceError> {
+    pub fn naming(resources: Resources) -> Result<Self, VoiceError> {
         Ok(Self {
             vectors: error::parse("personas/vectors.toml", VECTORS)?,
             english: Script::parse("personas/en.toml", EN)?,
             japanese: Script::parse("personas/ja.toml", JA)?,
-            resources: Resources::builtin()?,
+            resources,
         })
     }
 
@@ -142,13 +147,6 @@ impl Voices {
             Language::Japanese => self.japanese = script,
         }
         Ok(self)
-    }
-
-    /// The same voices with other resources, e.g. those an admin overrode.
-    #[must_use]
-    pub fn with_resources(mut self, resources: Resources) -> Self {
-        self.resources = resources;
-        self
     }
 
     /// The resources these voices name.

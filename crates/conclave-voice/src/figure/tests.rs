@@ -4,12 +4,21 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
-static VOICES: LazyLock<Voices> = LazyLock::new(|| Voices::builtin().unwrap());
+static VOICES: LazyLock<Voices> =
+    LazyLock::new(|| Voices::naming(Resources::builtin().unwrap()).unwrap());
 
 const LANGUAGES: [&str; 2] = ["en", "ja"];
 
 fn speech(situation: Situation, language: &str, persona: Persona) -> Speech<'_> {
-    Speech { situation, persona, language, category: None, staffed: false, country: None }
+    Speech {
+        situation,
+        persona,
+        language,
+        category: None,
+        staffed: false,
+        country: None,
+        in_crisis: false,
+    }
 }
 
 /// Every situation with every category that words it differently, staffed and not.
@@ -190,6 +199,25 @@ fn danger_to_oneself_always_carries_resources() {
         for persona in Persona::ALL {
             let said = voices.say(&speech(situation, "ja", persona));
             assert!(said.contains("0120-783-556"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_person_in_crisis_is_shown_the_organisations_lines_once_and_never_those_they_replace() {
+    const OWN: &str = "[[country]]\ncode = \"JP\"\nname = \"Japan\"\nname_ja = \"日本\"\n\
+        emergency = \"119\"\n[[country.line]]\nname = \"社内相談窓口\"\ncall = \"050-5555-0100\"\n\
+        source = \"ourselves\"\n";
+    let lines = Resources::builtin().unwrap().overridden("own.toml", OWN).unwrap();
+    let voices = Voices::naming(lines).unwrap();
+    for situation in Situation::ALL {
+        for language in LANGUAGES {
+            let mut speech = speech(situation, language, Persona::Guardian);
+            speech.country = Some("JP");
+            speech.in_crisis = true;
+            let said = voices.say(&speech);
+            assert_eq!(said.matches("050-5555-0100").count(), 1, "{situation:?}: {said}");
+            assert!(!said.contains("0120-279-338"), "{situation:?}: {said}");
         }
     }
 }
