@@ -18,9 +18,13 @@ impl Curve {
         Self(points)
     }
 
-    /// The score of a logit; beyond the last points it stays where they are.
+    /// The score of a logit; beyond the last points it stays where they are. What is not a number stays
+    /// so, because the lowest score would let a failure pass for a clean text.
     #[must_use]
     pub fn of(&self, logit: f32) -> f32 {
+        if logit.is_nan() {
+            return logit;
+        }
         let after = self.0.partition_point(|(at, _)| *at <= logit);
         match (after.checked_sub(1).and_then(|at| self.0.get(at)), self.0.get(after)) {
             (Some(&(left, low)), Some(&(right, high))) => {
@@ -144,6 +148,7 @@ mod tests {
             assert!((curve.of(logit) - score).abs() < 1e-6, "{logit}");
         }
         assert!(Curve::default().of(1.0).abs() < 1e-6);
+        assert_eq!(conclave_core::Score::new(curve.of(f32::NAN)), conclave_core::Score::ONE);
     }
 
     #[test]

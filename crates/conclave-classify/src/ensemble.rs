@@ -2,13 +2,15 @@
 //!
 //! **Invariant:** the second tier is asked only where the first is unsure, unless the policy says always or
 //! never; nothing is loaded of it before it is first asked.
+//!
+//! **Invariant:** a second tier that was asked and fails is an error, never the first tier's word alone.
 
 use crate::curve::{Calibration, Meeting, group};
 use crate::drift;
 use crate::sentences::sentences;
 use crate::{ClassifyError, Features, Linear, Transformer, Voice};
 use conclave_core::{Category, Score};
-use conclave_detect::{AsReply, Estimate, Fault, Manner, TextClassifier};
+use conclave_detect::{AsReply, ClassifierError, Estimate, Fault, Manner, TextClassifier};
 use std::sync::OnceLock;
 
 /// The second tier cannot judge a text of which it knows less than this share.
@@ -50,7 +52,7 @@ pub struct Ensemble {
     calibration: Calibration,
     second: Second,
     transformer_bytes: &'static [u8],
-    transformer: OnceLock<Option<Transformer>>,
+    transformer: OnceLock<Result<Transformer, ClassifyError>>,
 }
 
 impl std::fmt::Debug for Ensemble {
@@ -110,14 +112,26 @@ impl Ensemble {
         })
     }
 
-    fn transformer(&self) -> Option<&Transformer> {
-        self.transformer.get_or_init(|| Transformer::parse(self.transformer_bytes).ok()).as_ref()
+    fn transformer(&self) -> Result<&Transformer, ClassifyError> {
+        let loaded = self.transformer.get_or_init(|| Transformer::parse(self.transformer_bytes));
+        loaded.as_ref().map_err(Clone::clone)
     }
 
-    /// The second tier's logits of a text, or of a reply to what was asked; `None` where it does not
+    /// What the second tier says of a text, or of a reply to what was asked; `None` where it does not
     /// know the language.
-    fn asked(&self, asked: &str, judged: &str) -> Option<Vec<f32>> {
-        self.transformer()?.logits_if_known(asked, judged, UNDERSTANDS_FROM)
+    fn ask_second(
+        &self,
+        asked: &str,
+        judged: &str,
+    ) -> Result<Option<SecondLogits<'_>>, ClassifyError> {
+        let transformer = self.transformer()?;
+        let Some(logits) = transformer.logits_if_known(asked, judged, UNDERSTANDS_FROM) else {
+            return Ok(None);
+        };
+        if !logits.iter().all(|logit| logit.is_finite()) {
+            return Err(ClassifyError::NotANumber);
+        }
+        Ok(Some(SecondLogits { outputs: transformer.outputs(), logits }))
     }
 
     fn unsure(&self, score: f32) -> bool {
@@ -134,39 +148,34 @@ impl Ensemble {
         at(self.text.outputs(), logits, name)
     }
 
-    fn second_output(&self, logits: Option<&Vec<f32>>, name: &str) -> Option<f32> {
-        let logits = logits?;
-        Some(at(self.transformer()?.outputs(), logits, name))
-    }
-
     /// What a window says.
-    fn window(&self, folded: &str, language: &str) -> Estimate {
+    fn window(&self, folded: &str, language: &str) -> Result<Estimate, ClassifyError> {
         let features = features_of(folded);
         let first = self.with_sentences(folded, self.text.logits(&features));
         let group = group(language, folded);
         let guess = self.scores(group, &first, None);
-        let second =
-            guess.iter().any(|score| self.unsure(*score)).then(|| self.asked("", folded)).flatten();
+        let is_unsure = guess.iter().any(|score| self.unsure(*score));
+        let second = if is_unsure { self.ask_second("", folded)? } else { None };
         let [harm, needs, overrides, frame] = match &second {
             None => guess,
             Some(_) => self.scores(group, &first, second.as_ref()),
         };
         let few_words = folded.len() < CALL_BYTES_MIN;
-        Estimate {
+        Ok(Estimate {
             harm: Score::new(harm),
             crisis: Score::new(if few_words { needs.min(DOUBT) } else { needs }),
             injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
             frame: Score::new(if folded.len() < FRAME_BYTES_MIN { 0.0 } else { frame }),
             drift: drift::marks(&self.drift.logits(&features)),
             category: self.category(&first),
-        }
+        })
     }
 
     /// Harm, crisis, injection and frame, by the first tier or by both.
-    fn scores(&self, group: &str, first: &[f32], second: Option<&Vec<f32>>) -> [f32; 4] {
+    fn scores(&self, group: &str, first: &[f32], second: Option<&SecondLogits<'_>>) -> [f32; 4] {
         let Calibration { request, crisis, injection, frame, .. } = &self.calibration;
         let score = |meeting: &Meeting, first_says: &str, second_says: &str| {
-            let second = second.and_then(|logits| self.second_output(Some(logits), second_says));
+            let second = second.map(|second| second.output(second_says));
             meeting.score(group, self.output(first, first_says), second)
         };
         [
@@ -206,35 +215,46 @@ impl Ensemble {
     }
 
     /// What both tiers say of a reply by the name of the output, the second where it was asked.
-    fn reply_output(&self, first: &[f32], second: Option<&Vec<f32>>, name: &str) -> Pair {
-        (at(self.reply.outputs(), first, name), self.second_output(second, name))
+    fn reply_output(&self, first: &[f32], second: Option<&SecondLogits<'_>>, name: &str) -> Pair {
+        (at(self.reply.outputs(), first, name), second.map(|second| second.output(name)))
     }
 
     /// Both tiers' logits of a text, the second asked whatever the policy.
-    #[must_use]
-    pub fn both(&self, folded: &str) -> Logits {
+    ///
+    /// # Errors
+    /// When the second tier failed.
+    pub fn both(&self, folded: &str) -> Result<Logits, ClassifyError> {
         let first = self.text_logits(folded);
-        let second = self.asked("", folded);
-        let second = |name| self.second_output(second.as_ref(), name);
+        let second = self.ask_second("", folded)?;
+        let second = |name| second.as_ref().map(|second| second.output(name));
         let pair = |name| (self.output(&first, name), second(name));
-        Logits {
+        Ok(Logits {
             request: pair("request"),
             crisis: pair("crisis"),
             injection: pair("injection"),
             frame: (self.output(&first, "jailbreak"), second("injection")),
-        }
+        })
     }
 
     /// Both tiers' logits of a reply, the second asked whatever the policy.
-    #[must_use]
-    pub fn both_of_reply(&self, asked: &str, reply: &str) -> ReplyLogits {
-        let (first, second) = (self.reply_logits(asked, reply), self.asked(asked, reply));
+    ///
+    /// # Errors
+    /// When the second tier failed.
+    pub fn both_of_reply(&self, asked: &str, reply: &str) -> Result<ReplyLogits, ClassifyError> {
+        let first = self.reply_logits(asked, reply);
+        let second = self.ask_second(asked, reply)?;
         let said = |name| self.reply_output(&first, second.as_ref(), name);
-        ReplyLogits { harm: said("reply"), faults: Fault::ALL.map(|fault| said(fault.as_str())) }
+        let faults = Fault::ALL.map(|fault| said(fault.as_str()));
+        Ok(ReplyLogits { harm: said("reply"), faults })
     }
 
     /// The scores of a reply, by the first tier or by both.
-    fn reply_scores(&self, group: &str, first: &[f32], second: Option<&Vec<f32>>) -> AsReply {
+    fn reply_scores(
+        &self,
+        group: &str,
+        first: &[f32],
+        second: Option<&SecondLogits<'_>>,
+    ) -> AsReply {
         let score = |meeting: &Meeting, name| {
             let (first, second) = self.reply_output(first, second, name);
             Score::new(meeting.score(group, first, second))
@@ -268,30 +288,49 @@ impl TextClassifier for Ensemble {
         self.second != Second::Never
     }
 
-    fn text(&self, folded: &str, language: &str) -> Estimate {
+    fn text(&self, folded: &str, language: &str) -> Result<Estimate, ClassifierError> {
         let mut readings = windows(folded).map(|window| self.window(window, language));
-        let first = readings.next().unwrap_or_else(|| self.window("", language));
-        readings.fold(first, Estimate::graver)
+        let first = readings.next().unwrap_or_else(|| self.window("", language))?;
+        let gravest = readings
+            .try_fold(first, |gravest, reading| Ok::<_, ClassifyError>(gravest.graver(reading?)))?;
+        Ok(gravest)
     }
 
-    fn reply_at_once(&self, asked: &str, reply: &str, language: &str) -> AsReply {
+    fn reply_at_once(
+        &self,
+        asked: &str,
+        reply: &str,
+        language: &str,
+    ) -> Result<AsReply, ClassifierError> {
         let first = self.reply_logits(asked, reply);
-        self.reply_scores(group(language, reply), &first, None)
+        Ok(self.reply_scores(group(language, reply), &first, None))
     }
 
-    fn reply(&self, asked: &str, reply: &str, language: &str) -> AsReply {
+    fn reply(&self, asked: &str, reply: &str, language: &str) -> Result<AsReply, ClassifierError> {
         let first = self.reply_logits(asked, reply);
         let group = group(language, reply);
         let guess = self.reply_scores(group, &first, None);
         let doubtful = |score: Score| self.unsure(score.get());
         let faults = Fault::ALL.map(|fault| guess.manner.shows(fault));
         if !doubtful(guess.harm) && !faults.into_iter().any(doubtful) {
-            return guess;
+            return Ok(guess);
         }
-        match self.asked(asked, reply) {
+        Ok(match self.ask_second(asked, reply)? {
             None => guess,
             second => self.reply_scores(group, &first, second.as_ref()),
-        }
+        })
+    }
+}
+
+/// What the second tier said of one text.
+struct SecondLogits<'a> {
+    outputs: &'a [String],
+    logits: Vec<f32>,
+}
+
+impl SecondLogits<'_> {
+    fn output(&self, name: &str) -> f32 {
+        at(self.outputs, &self.logits, name)
     }
 }
 
@@ -301,9 +340,11 @@ fn features_of(text: &str) -> Vec<u32> {
     features.unique()
 }
 
+/// The logit of this output. A model without it has not measured anything: that is not a number, which
+/// every score takes for the worst.
 fn at(outputs: &[String], logits: &[f32], name: &str) -> f32 {
     let found = outputs.iter().position(|output| output == name).and_then(|at| logits.get(at));
-    found.copied().unwrap_or(f32::NEG_INFINITY)
+    found.copied().unwrap_or(f32::NAN)
 }
 
 /// The text, or pieces of it with some overlap where it is long.
@@ -327,11 +368,27 @@ mod tests {
     fn everything_built_in_can_be_read() {
         let models = Ensemble::builtin(Second::Always).unwrap();
         assert!(Transformer::parse(models.transformer_bytes).is_ok());
-        let bomb = models.both("how do i build a bomb and hide it in a school");
-        let bread = models.both("how do i bake bread and keep it fresh for school");
+        let bomb = models.both("how do i build a bomb and hide it in a school").unwrap();
+        let bread = models.both("how do i bake bread and keep it fresh for school").unwrap();
         assert!(bomb.request.0 > bread.request.0 && bomb.request.1 > bread.request.1);
         // Its vocabulary has no Thai.
-        assert_eq!(models.both("วันนี้อากาศดีมาก").request.1, None);
+        assert_eq!(models.both("วันนี้อากาศดีมาก").unwrap().request.1, None);
+    }
+
+    #[test]
+    fn a_second_tier_that_cannot_be_loaded_is_an_error_and_never_a_clean_reading() {
+        let broken = Ensemble {
+            transformer_bytes: b"no weights",
+            ..Ensemble::builtin(Second::Always).unwrap()
+        };
+        let why = ClassifierError::from(ClassifyError::NotAModel);
+        assert_eq!(broken.text("how do i bake bread", "en"), Err(why.clone()));
+        assert_eq!(broken.reply("how do i bake bread", "with flour", "en"), Err(why));
+        assert!(broken.both("how do i bake bread").is_err());
+        assert!(broken.reply_at_once("how do i bake bread", "with flour", "en").is_ok());
+        // Who never asks it does not notice.
+        let alone = Ensemble { second: Second::Never, ..broken };
+        assert!(alone.text("how do i bake bread", "en").is_ok());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! What can be wrong with a trained model.
 
+use conclave_detect::ClassifierError;
+
 /// Why a model cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum ClassifyError {
     /// It is some other kind of file.
     #[error("this is not a file of weights")]
@@ -12,4 +14,13 @@ pub enum ClassifyError {
     /// Its description cannot be read.
     #[error("the description of the weights cannot be read: {0}")]
     Description(String),
+    /// It computed something that is no number.
+    #[error("the second tier computed something that is no number")]
+    NotANumber,
+}
+
+impl From<ClassifyError> for ClassifierError {
+    fn from(error: ClassifyError) -> Self {
+        Self(error.to_string())
+    }
 }

@@ -2,9 +2,12 @@
 //!
 //! **Invariant:** the detector works without one; a classifier alone never exceeds
 //! [`CLASSIFIER_CAP`], so that it cannot reach the floor of the directives by itself.
+//!
+//! **Invariant:** a classifier that cannot read a text says so; nobody takes that for a clean text.
 
 use crate::{AsReply, DriftMarks};
 use conclave_core::{Category, Score};
+use thiserror::Error;
 
 /// The most a classifier can say alone about harm, in hundredths.
 pub const CLASSIFIER_CAP: u8 = 69;
@@ -27,6 +30,21 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// What counts where the classifier failed: the worst it could have said of the text, and that the
+    /// person may need help, so that the content is stopped and the person is still answered. It shows
+    /// no drift, because drift is remembered of a person long after the failure was mended.
+    #[must_use]
+    pub fn worst() -> Self {
+        Self {
+            harm: Score::ONE,
+            crisis: Score::ONE,
+            injection: Score::ONE,
+            frame: Score::ONE,
+            drift: DriftMarks::default(),
+            category: Category::Violence,
+        }
+    }
+
     /// The higher of each score; the kind of harm is that of the graver harm.
     #[must_use]
     pub fn graver(self, other: Self) -> Self {
@@ -42,6 +60,11 @@ impl Estimate {
     }
 }
 
+/// Why a classifier could not read a text; it never quotes the text.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ClassifierError(pub String);
+
 /// A trained model that reads folded texts; `language` is ISO 639-1 or `und`.
 pub trait TextClassifier: Send + Sync {
     /// A short stable name; it stands in the source of its signals.
@@ -51,11 +74,25 @@ pub trait TextClassifier: Send + Sync {
         false
     }
     /// Scores one text of a person.
-    fn text(&self, folded: &str, language: &str) -> Estimate;
+    ///
+    /// # Errors
+    /// When it could not be read.
+    fn text(&self, folded: &str, language: &str) -> Result<Estimate, ClassifierError>;
     /// What is wrong with a reply in the light of what was asked.
-    fn reply(&self, asked: &str, reply: &str, language: &str) -> AsReply;
+    ///
+    /// # Errors
+    /// When it could not be read.
+    fn reply(&self, asked: &str, reply: &str, language: &str) -> Result<AsReply, ClassifierError>;
     /// The same for whoever cannot wait, as good as it can be said at once.
-    fn reply_at_once(&self, asked: &str, reply: &str, language: &str) -> AsReply {
+    ///
+    /// # Errors
+    /// When it could not be read.
+    fn reply_at_once(
+        &self,
+        asked: &str,
+        reply: &str,
+        language: &str,
+    ) -> Result<AsReply, ClassifierError> {
         self.reply(asked, reply, language)
     }
 }

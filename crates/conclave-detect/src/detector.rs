@@ -8,10 +8,11 @@ use crate::pattern::{BUILTIN, Book};
 use crate::sight::Sight;
 use crate::trend::READ_TOGETHER;
 use crate::{
-    AsReply, ConversationReading, DetectError, DriftMarks, Estimate, Explanation, Frame, Reading,
-    Signal, SignalKind, TextClassifier, Trend,
+    AsReply, ClassifierError, ConversationReading, DetectError, DriftMarks, Estimate, Explanation,
+    Frame, Reading, Signal, SignalKind, TextClassifier, Trend,
 };
 use conclave_core::{Category, Mode, Role, Score, Threshold};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -137,7 +138,7 @@ impl Detector {
         &self,
         (asked, reply): (&str, &str),
         mode: Mode,
-        ask: impl Fn(&dyn TextClassifier, &str, &str, &str) -> AsReply,
+        ask: impl Fn(&dyn TextClassifier, &str, &str, &str) -> Result<AsReply, ClassifierError>,
     ) -> Reading {
         if cfg!(feature = "blind") {
             return Reading::empty(mode);
@@ -146,7 +147,10 @@ impl Detector {
         let mut reading = judge(&sight, mode);
         reading.as_reply = self.classifier.as_ref().map(|classifier| {
             let asked = plain_text(asked);
-            ask(&**classifier, &asked, &sight.plain, sight.language)
+            ask(&**classifier, &asked, &sight.plain, sight.language).unwrap_or_else(|error| {
+                tell_of_failure(&**classifier, &error);
+                AsReply::worst()
+            })
         });
         reading
     }
@@ -178,33 +182,42 @@ impl Detector {
             // The words of a harm in a text about its prevention are no wish for it, in any view.
             let share = if sight.careful { CAREFUL_SHARE } else { 1.0 };
             let read = |text: &str, language: &str| {
-                let estimate = classifier.text(text, language);
-                Estimate { harm: Score::new(estimate.harm.get() * share), ..estimate }
+                let mut reading = ClassifierReading::ask(&**classifier, text, language);
+                if !reading.is_failed {
+                    reading.estimate.harm = Score::new(reading.estimate.harm.get() * share);
+                }
+                reading
             };
-            let mut plain = read(&sight.plain, sight.language);
+            let first = read(&sight.plain, sight.language);
+            let mut plain = first.estimate;
             if sight.spoken.is_some() && sight.plain.len() < SCENE_BYTES_MAX {
                 // Who sets a small stage for somebody to speak gives the model a part, as people do.
                 plain.injection = plain.injection.min(Score::from_hundredths(STAGE_DOUBT));
             }
             sight.drift = plain.drift;
-            let name = classifier.name();
-            let mut signals = signals_of(&plain, name, end);
+            let mut signals = signals_of(&plain, &first.source, end);
             for (disguise, unmasked) in &sight.unmasked {
-                let behind = read(unmasked, identify(unmasked));
+                let ClassifierReading { estimate: behind, source, .. } =
+                    read(unmasked, identify(unmasked));
                 if behind.harm > plain.harm
                     || behind.frame > plain.frame
                     || behind.crisis > plain.crisis
                     || behind.injection > plain.injection
                 {
-                    signals.extend(signals_of(&behind, &format!("{name} through {disguise}"), end));
+                    signals.extend(signals_of(
+                        &behind,
+                        &format!("{source} through {disguise}"),
+                        end,
+                    ));
                 }
             }
             if let Some(spoken) = &sight.spoken {
-                let within = classifier.text(spoken, identify(spoken));
+                let ClassifierReading { estimate: within, source, .. } =
+                    ClassifierReading::ask(&**classifier, spoken, identify(spoken));
                 if Threshold::for_mode(Mode::Normal).blocks(within.harm) {
                     signals.extend(signals_of(
                         &within,
-                        &format!("{name} on what is said within"),
+                        &format!("{source} on what is said within"),
                         end,
                     ));
                     // Who has it said in a story wants it all the same.
@@ -215,6 +228,33 @@ impl Detector {
         }
         sight
     }
+}
+
+/// What a classifier said of a text, or the worst where it failed.
+struct ClassifierReading {
+    estimate: Estimate,
+    /// Under which name it stands in the signals, so that a decision shows what failed.
+    source: Cow<'static, str>,
+    is_failed: bool,
+}
+
+impl ClassifierReading {
+    fn ask(classifier: &dyn TextClassifier, text: &str, language: &str) -> Self {
+        let name = classifier.name();
+        match classifier.text(text, language) {
+            Ok(estimate) => Self { estimate, source: name.into(), is_failed: false },
+            Err(error) => {
+                tell_of_failure(classifier, &error);
+                let source = format!("{name} failed").into();
+                Self { estimate: Estimate::worst(), source, is_failed: true }
+            }
+        }
+    }
+}
+
+fn tell_of_failure(classifier: &dyn TextClassifier, error: &ClassifierError) {
+    let name = classifier.name();
+    tracing::error!(classifier = name, %error, "a text could not be read and counts as harmful");
 }
 
 /// What a classifier says, as signals over the whole text.

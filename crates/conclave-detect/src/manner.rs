@@ -75,6 +75,14 @@ pub struct AsReply {
     pub manner: Manner,
 }
 
+impl AsReply {
+    /// What counts where the model failed: the worst it could have said.
+    #[must_use]
+    pub fn worst() -> Self {
+        Self { harm: Score::ONE, manner: Manner::of(|_| Score::ONE) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken built-in file should fail every test loudly")]
 
 use conclave_core::{Category, FLOOR, Mode, Score};
-use conclave_detect::{AsReply, Detector, Estimate, TextClassifier};
+use conclave_detect::{AsReply, ClassifierError, Detector, DriftMarks, Estimate, TextClassifier};
 use proptest::prelude::*;
 use std::sync::{Arc, OnceLock};
 
@@ -73,20 +73,52 @@ impl TextClassifier for Alarmist {
     fn name(&self) -> &'static str {
         "alarmist"
     }
-    fn text(&self, _folded: &str, _language: &str) -> Estimate {
+    fn text(&self, _folded: &str, _language: &str) -> Result<Estimate, ClassifierError> {
         let (harm, crisis, injection) = (Score::ONE, Score::ZERO, Score::ZERO);
-        Estimate {
+        Ok(Estimate {
             harm,
             crisis,
             injection,
             frame: harm,
             drift: [harm; 4],
             category: Category::Violence,
+        })
+    }
+    fn reply(&self, _: &str, _: &str, _: &str) -> Result<AsReply, ClassifierError> {
+        Ok(AsReply { harm: Score::ONE, ..AsReply::default() })
+    }
+}
+
+/// A classifier that can read nothing.
+struct Broken;
+
+impl TextClassifier for Broken {
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+    fn text(&self, _folded: &str, _language: &str) -> Result<Estimate, ClassifierError> {
+        Err(ClassifierError("no weights".into()))
+    }
+    fn reply(&self, _: &str, _: &str, _: &str) -> Result<AsReply, ClassifierError> {
+        Err(ClassifierError("no weights".into()))
+    }
+}
+
+#[test]
+fn what_a_classifier_failed_to_read_is_stopped_and_the_person_still_answered() {
+    let detector = Detector::builtin().unwrap().with_classifier(Arc::new(Broken));
+    // About protection, in a story: nothing of that excuses a reading that never happened.
+    for text in ["good morning", "How do I protect my children from drugs?", "Tell me a story: "] {
+        for mode in Mode::ALL {
+            let reading = detector.read(text, mode);
+            assert!(reading.is_harmful() && reading.is_crisis(), "{text}: {reading:?}");
+            assert!(!reading.floor, "it cannot reach the floor by itself");
+            assert_eq!(reading.drift, DriftMarks::default(), "nothing of it is remembered");
+            assert!(reading.signals.iter().any(|signal| signal.source == "broken failed"));
         }
     }
-    fn reply(&self, _asked: &str, _reply: &str, _language: &str) -> AsReply {
-        AsReply { harm: Score::ONE, ..AsReply::default() }
-    }
+    let reply = detector.read_reply("good morning", "Good morning to you.", Mode::Normal);
+    assert_eq!(reply.as_reply, Some(AsReply::worst()));
 }
 
 #[test]

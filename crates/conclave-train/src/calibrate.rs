@@ -79,24 +79,26 @@ pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
     let replies: Vec<&Row> =
         rows.iter().filter(harmless).filter(|row| row.task == "response").collect();
     let bar = ProgressBar::new((texts.len() + replies.len()) as u64);
-    let measured: Vec<Measured> = on_all_cores(&texts, |row| {
+    let measured = on_all_cores(&texts, |row| {
         let (folded, language) = plain_form(&row.said());
-        let logits = models.both(&folded);
+        let logits = models.both(&folded)?;
         bar.inc(1);
-        Measured {
+        Ok(Measured {
             group: group(language, &folded),
             request: logits.request,
             crisis: logits.crisis,
             injection: logits.injection,
             frame: logits.frame,
-        }
+        })
     });
-    let answered: Vec<(&str, ReplyLogits)> = on_all_cores(&replies, |row| {
+    let measured: Vec<Measured> = measured.into_iter().collect::<anyhow::Result<_>>()?;
+    let answered = on_all_cores(&replies, |row| {
         let reply = row.response.as_deref().unwrap_or_default();
         let ((asked, _), (reply, language)) = (plain_form(&row.said()), plain_form(reply));
         bar.inc(1);
-        (group(language, &reply), models.both_of_reply(&asked, &reply))
+        Ok((group(language, &reply), models.both_of_reply(&asked, &reply)?))
     });
+    let answered: Vec<(&str, ReplyLogits)> = answered.into_iter().collect::<anyhow::Result<_>>()?;
     bar.finish_and_clear();
     let of = |part: fn(&Measured) -> Pair| measured.iter().map(move |one| (one.group, part(one)));
     Ok(Calibration {

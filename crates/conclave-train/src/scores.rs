@@ -19,6 +19,7 @@ pub fn write(rows: &[Row], out: &mut impl Write) -> anyhow::Result<()> {
         models.reply(&asked, &reply, language)
     });
     for (row, score) in replies.iter().zip(scores) {
+        let score = score?;
         let line = serde_json::json!({
             "id": row.id, "source": row.source, "label": row.is_harmful(),
             "categories": row.categories, "language": row.language, "score": score,

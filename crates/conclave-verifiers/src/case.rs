@@ -1,6 +1,6 @@
 //! What a verifier is shown.
 
-use crate::acts::{Acts, Lexicon};
+use crate::acts::{Acts, Lexicon, VerifierDataError};
 use crate::carried::carried;
 use crate::floor;
 use crate::passages::passages;
@@ -16,6 +16,8 @@ const CARRIED_MAX: usize = 16;
 /// **Invariant:** it holds no ballot, so that verifiers are blind to each other by type.
 /// **Invariant:** a clone forgets what was read, so that a clone with another candidate is read
 /// anew.
+/// **Invariant:** a case that could not be read says so, also in its clones, and keeps the floor that its
+/// words reach unexcused: whoever judges it abstains.
 #[derive(Debug)]
 pub struct Case {
     /// The conversation so far, without the candidate.
@@ -32,17 +34,19 @@ pub struct Case {
     pub(crate) floor: Option<u8>,
     read: OnceLock<Arc<Acts>>,
     passages: Vec<Self>,
+    unreadable: Option<Arc<str>>,
 }
 
 impl Clone for Case {
     fn clone(&self) -> Self {
-        Self::new(
+        let unread = Self::new(
             Arc::clone(&self.conversation),
             self.candidate.clone(),
             self.context.clone(),
             Arc::clone(&self.input),
             self.reply.clone(),
-        )
+        );
+        Self { unreadable: self.unreadable.clone(), ..unread }
     }
 }
 
@@ -66,15 +70,42 @@ impl Case {
             reply,
             read: OnceLock::new(),
             passages: Vec::new(),
+            unreadable: None,
         }
     }
 
     /// The same case, with every passage of the reply that has something against it, and all prose that
     /// its actions carry, as cases of their own, their words read by `read`.
     #[must_use]
-    pub fn read_closely(mut self, read: impl Fn(&str) -> Reading) -> Self {
-        let Some(lexicon) = Lexicon::shared().ok() else { return self };
-        let whole = self.acts(&lexicon);
+    pub fn read_closely(self, read: impl Fn(&str) -> Reading) -> Self {
+        self.read_with(Lexicon::shared(), read)
+    }
+
+    fn read_with(
+        self,
+        lexicon: Result<Arc<Lexicon>, VerifierDataError>,
+        read: impl Fn(&str) -> Reading,
+    ) -> Self {
+        match lexicon {
+            Ok(lexicon) => self.read_passages(&lexicon, read),
+            Err(error) => self.left_unread(&error.to_string()),
+        }
+    }
+
+    /// The same case as one that could not be read.
+    #[must_use]
+    pub fn left_unread(self, why: &str) -> Self {
+        Self { unreadable: Some(why.into()), ..self }
+    }
+
+    /// Why it could not be read; nobody may vote on it then.
+    #[must_use]
+    pub fn unreadable(&self) -> Option<&str> {
+        self.unreadable.as_deref()
+    }
+
+    fn read_passages(mut self, lexicon: &Arc<Lexicon>, read: impl Fn(&str) -> Reading) -> Self {
+        let whole = self.acts(lexicon);
         let mut cases: Vec<Self> = Vec::new();
         for (text, acts) in passages(&self.candidate.text, &whole) {
             cases.push(self.part(text, acts, read(text)));
@@ -105,6 +136,7 @@ impl Case {
             reply,
             read: OnceLock::from(Arc::new(acts)),
             passages: Vec::new(),
+            unreadable: None,
         }
     }
 
@@ -144,5 +176,26 @@ impl Case {
             return Arc::clone(read);
         }
         Arc::new(Acts::read(self, lexicon))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conclave_core::Mode;
+
+    #[test]
+    fn a_case_whose_lexicon_fails_says_so_and_keeps_its_floor() {
+        let floored = Reading { floor: true, ..Reading::empty(Mode::Normal) };
+        let input = Arc::new(Reading::empty(Mode::Normal));
+        let (said, context) = (Candidate::default(), TurnContext::default());
+        let case = Case::new([].into(), said, context, input, floored);
+        let broken = || Lexicon::from_files(&[("broken.toml", "nothing")]).map(Arc::new);
+        let unread = case.clone().read_with(broken(), |_| Reading::empty(Mode::Normal));
+        assert!(unread.unreadable().is_some_and(|why| why.contains("broken.toml")));
+        assert!(unread.clone().unreadable().is_some(), "a clone is no more readable");
+        assert!(crate::floor_ballot(&unread).is_some());
+        let read = case.read_closely(|_| Reading::empty(Mode::Normal));
+        assert_eq!(read.unreadable(), None);
     }
 }

@@ -1,5 +1,7 @@
 //! The few functions between the matrices.
 
+use ndarray::ArrayViewMut1;
+
 /// The table reaches this far on both sides of zero; beyond it the curve is straight.
 const REACH: f32 = 8.0;
 /// Points of the table for each whole step.
@@ -23,17 +25,11 @@ impl Gelu {
         Self { points: (0..count).map(|step| exact(at(step))).collect() }
     }
 
-    pub(super) fn apply(&self, values: &mut [f32]) {
-        for value in values {
-            *value = self.of(*value);
-        }
-    }
-
-    fn of(&self, x: f32) -> f32 {
+    pub(super) fn of(&self, x: f32) -> f32 {
         if x >= REACH {
             return x;
         }
-        // Not a number goes the way of the very small: nothing.
+        // Not a number is looked up at zero and comes out below as what it is: a failure must be seen.
         let place = ((x + REACH) * FINENESS).max(0.0);
         #[expect(
             clippy::cast_possible_truncation,
@@ -44,7 +40,8 @@ impl Gelu {
         let part = place.fract();
         match self.points.get(step..step + 2) {
             Some([left, right]) if x > -REACH => left + (right - left) * part,
-            _ => 0.0,
+            _ if x <= -REACH => 0.0,
+            _ => x,
         }
     }
 }
@@ -73,17 +70,15 @@ fn erf(x: f64) -> f64 {
     (1.0 - (-a * a).exp() / ((a + fraction) * std::f64::consts::PI.sqrt())).copysign(x)
 }
 
-/// Makes the values positive with the sum one.
-pub(super) fn softmax(values: &mut [f32]) {
+/// Makes the values positive with the sum one, however they lie in memory.
+pub(super) fn softmax(mut values: ArrayViewMut1<'_, f32>) {
     let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut sum = 0.0;
     for value in values.iter_mut() {
         *value = (*value - most).exp();
         sum += *value;
     }
-    for value in values {
-        *value /= sum;
-    }
+    values /= sum;
 }
 
 #[cfg(test)]
@@ -101,13 +96,14 @@ mod tests {
         for (x, y) in [(1.0, 0.841_344_7), (-1.0, -0.158_655_3), (20.0, 20.0), (-20.0, 0.0)] {
             assert!((gelu.of(x) - y).abs() < 1e-5, "{x}");
         }
-        assert!(gelu.of(f32::NAN).abs() < 1e-6);
+        assert!(gelu.of(f32::NAN).is_nan());
     }
 
     #[test]
-    fn softmax_sums_to_one() {
-        let mut values = [1.0, 2.0, 1000.0];
-        softmax(&mut values);
-        assert!((values.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+    fn softmax_sums_to_one_in_rows_that_are_not_contiguous_too() {
+        let mut values = ndarray::array![[1.0, 4.0], [2.0, 5.0], [1000.0, 6.0]];
+        softmax(values.column_mut(0));
+        assert!((values.column(0).sum() - 1.0).abs() < 1e-6);
+        assert_eq!(values.column(1).to_vec(), [4.0, 5.0, 6.0]);
     }
 }

@@ -101,9 +101,7 @@ impl Encoder {
         let mut states = states + layer.out.apply(&attended.view());
         layer.norm1.apply(&mut states);
         let mut inner = layer.up.apply(&states.view());
-        if let Some(values) = inner.as_slice_mut() {
-            self.gelu.apply(values);
-        }
+        inner.mapv_inplace(|value| self.gelu.of(value));
         let mut states = states + layer.down.apply(&inner.view());
         layer.norm2.apply(&mut states);
         states
@@ -122,11 +120,7 @@ impl Encoder {
             };
             let mut weights = part(0).dot(&part(1).t());
             weights *= scale;
-            for mut row in weights.rows_mut() {
-                if let Some(values) = row.as_slice_mut() {
-                    softmax(values);
-                }
-            }
+            weights.rows_mut().into_iter().for_each(softmax);
             let columns = Slice::from(head * size..(head + 1) * size);
             out.slice_axis_mut(Axis(1), columns).assign(&weights.dot(&part(2)));
         }

@@ -218,6 +218,10 @@ fn own_messages(turns: &[Message]) -> String {
 }
 
 fn ballot(judge: &dyn Judge, case: &Case) -> Ballot {
+    if let Some(error) = case.unreadable() {
+        tracing::error!(verifier = %judge.seat().verifier, error, "verifier failed");
+        return intake(judge.seat(), Err(conclave_core::Abstention::Failed), 0);
+    }
     let opinion = catch_unwind(AssertUnwindSafe(|| judge.judge(case)));
     intake(judge.seat(), opinion.map_err(|_| conclave_core::Abstention::Panicked), 0)
 }

@@ -105,7 +105,8 @@ fn size(case: &Case) -> usize {
     case.candidate.text.len() + calls + said
 }
 
-/// A built-in judge on the panel: it answers at once and cannot fail, but may panic.
+/// A built-in judge on the panel: it answers at once, fails only where the case could not be read, and
+/// may panic.
 pub struct BuiltIn {
     judge: Arc<dyn Judge>,
     seat: conclave_core::Seat,
@@ -140,6 +141,9 @@ impl Verifier for BuiltIn {
     }
 
     fn judge(&self, case: Arc<Case>) -> BoxFuture<'_, Result<Option<Opinion>, VerifierError>> {
+        if let Some(why) = case.unreadable() {
+            return std::future::ready(Err(VerifierError(why.to_owned()))).boxed();
+        }
         if size(&case) <= LONG_BYTES {
             return std::future::ready(Ok(self.judge.judge(&case))).boxed();
         }
@@ -149,5 +153,29 @@ impl Verifier for BuiltIn {
             judged.map_err(|error| VerifierError(error.to_string()))
         }
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conclave_core::{Candidate, Cast, Mode, TurnContext};
+    use conclave_detect::Reading;
+
+    #[tokio::test]
+    async fn every_built_in_verifier_abstains_from_a_case_that_could_not_be_read() {
+        let judges = conclave_verifiers::builtin().unwrap();
+        let seated = judges.into_iter().map(|one| Arc::new(BuiltIn::new(one)) as Arc<dyn Verifier>);
+        let panel = Panel::new(seated.collect());
+        let reading = Reading::empty(Mode::Normal);
+        let candidate = Candidate { text: "Good morning.".into(), ..Candidate::default() };
+        let context = TurnContext::default();
+        let case = Case::new([].into(), candidate, context, Arc::new(reading.clone()), reading);
+        let case = Arc::new(case.left_unread("en.toml: broken"));
+        let ballots = panel.judge(case, Duration::from_secs(5), false).await;
+        assert_eq!(ballots.len(), 7);
+        for ballot in ballots {
+            assert_eq!(ballot.cast, Cast::Abstained(Abstention::Failed), "{:?}", ballot.seat);
+        }
     }
 }

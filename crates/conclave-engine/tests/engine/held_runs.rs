@@ -10,6 +10,7 @@ use crate::recipes::{
 };
 use crate::turns::{House, jury};
 use conclave_core::{AuditId, KeyId, Opinion, Seat, Sensitivity, TenantId, Vote};
+use conclave_detect::{AsReply, ClassifierError, Estimate};
 use conclave_engine::{
     Caller, Case, Elsewhere, Ending, ExecuteError, Executed, FetchedRun, GovernError, KeyRole,
     ModelDirectory, OfferedModel, Panel, RecipeSettings, Refusal, Run, Verifier, VerifierError,
@@ -345,11 +346,11 @@ impl conclave_detect::TextClassifier for Broken {
         "broken"
     }
 
-    fn text(&self, _: &str, _: &str) -> conclave_detect::Estimate {
+    fn text(&self, _: &str, _: &str) -> Result<Estimate, ClassifierError> {
         panic!("told to")
     }
 
-    fn reply(&self, _: &str, _: &str, _: &str) -> conclave_detect::AsReply {
+    fn reply(&self, _: &str, _: &str, _: &str) -> Result<AsReply, ClassifierError> {
         panic!("told to")
     }
 }

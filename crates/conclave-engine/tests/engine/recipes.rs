@@ -5,6 +5,7 @@ use crate::keepers::{AccountsAway, Keeper};
 use crate::money::{put_under, settle_tasks};
 use crate::turns::{House, house, jury};
 use conclave_core::{AuditId, GenerationFailure, MicroUsd, Score, TenantId};
+use conclave_detect::{AsReply, ClassifierError, Estimate};
 use conclave_engine::{
     Caller, Ending, ExecuteError, Executed, FetchedRun, GovernError, Governed, InterviewFocus,
     KeyRole, ModelDirectory, OfferedModel, PlaybookBrief, RecipeCaller, RecipeSettings, Run,
@@ -498,20 +499,20 @@ impl conclave_detect::TextClassifier for Threats {
         "threats"
     }
 
-    fn text(&self, _: &str, _: &str) -> conclave_detect::Estimate {
-        conclave_detect::Estimate {
+    fn text(&self, _: &str, _: &str) -> Result<Estimate, ClassifierError> {
+        Ok(Estimate {
             harm: Score::ZERO,
             crisis: Score::ZERO,
             injection: Score::ZERO,
             frame: Score::ZERO,
             drift: conclave_detect::DriftMarks::default(),
             category: conclave_core::Category::Violence,
-        }
+        })
     }
 
-    fn reply(&self, _: &str, reply: &str, _: &str) -> conclave_detect::AsReply {
+    fn reply(&self, _: &str, reply: &str, _: &str) -> Result<AsReply, ClassifierError> {
         let harm = Score::from_hundredths(if reply.contains("regret") { 30 } else { 29 });
-        conclave_detect::AsReply { harm, ..conclave_detect::AsReply::default() }
+        Ok(AsReply { harm, ..AsReply::default() })
     }
 }
 

@@ -6,7 +6,7 @@ use conclave_core::{
     Cast, Category, Message, Opinion, Outcome, Priority, Role, Score, Scrutiny, Seat, SessionId,
     UserId, Vote,
 };
-use conclave_detect::{AsReply, Detector, DriftState, Estimate, TextClassifier};
+use conclave_detect::{AsReply, ClassifierError, Detector, DriftState, Estimate, TextClassifier};
 use conclave_engine::{
     Decision, Engine, Memory, Panel, StoredDecision, Turn, Verifier, VerifierError,
 };
@@ -27,22 +27,22 @@ impl TextClassifier for Listener {
         "listener"
     }
 
-    fn text(&self, folded: &str, _language: &str) -> Estimate {
+    fn text(&self, folded: &str, _language: &str) -> Result<Estimate, ClassifierError> {
         let of = |word: &str, hundredths| {
             Score::from_hundredths(if folded.contains(word) { hundredths } else { 0 })
         };
-        Estimate {
+        Ok(Estimate {
             harm: of("grim", 25),
             crisis: Score::ZERO,
             injection: Score::ZERO,
             frame: Score::ZERO,
             drift: [of("alone", 90), Score::ZERO, Score::ZERO, Score::ZERO],
             category: Category::Violence,
-        }
+        })
     }
 
-    fn reply(&self, _asked: &str, _reply: &str, _language: &str) -> AsReply {
-        AsReply { harm: Score::ZERO, ..AsReply::default() }
+    fn reply(&self, _: &str, _: &str, _: &str) -> Result<AsReply, ClassifierError> {
+        Ok(AsReply { harm: Score::ZERO, ..AsReply::default() })
     }
 }
 
@@ -270,18 +270,23 @@ impl TextClassifier for Ponderer {
         true
     }
 
-    fn text(&self, folded: &str, language: &str) -> Estimate {
+    fn text(&self, folded: &str, language: &str) -> Result<Estimate, ClassifierError> {
         Listener.text(folded, language)
     }
 
-    fn reply(&self, asked: &str, reply: &str, language: &str) -> AsReply {
+    fn reply(&self, asked: &str, reply: &str, language: &str) -> Result<AsReply, ClassifierError> {
         // A channel whose sender is kept and never sends.
         let (_sender, never) = std::sync::mpsc::channel::<()>();
         let _late = never.recv_timeout(Duration::from_secs(3));
         Listener.reply(asked, reply, language)
     }
 
-    fn reply_at_once(&self, asked: &str, reply: &str, language: &str) -> AsReply {
+    fn reply_at_once(
+        &self,
+        asked: &str,
+        reply: &str,
+        language: &str,
+    ) -> Result<AsReply, ClassifierError> {
         Listener.reply(asked, reply, language)
     }
 }

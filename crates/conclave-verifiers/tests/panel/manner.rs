@@ -57,6 +57,14 @@ fn a_suspicion_makes_everyone_less_sure_and_a_strong_one_withholds() {
 }
 
 #[test]
+fn a_reply_that_the_model_failed_to_read_is_withheld() {
+    let judges = builtin().unwrap();
+    let mut case = case(PLAIN, 0.0, None);
+    case.reply.as_reply = Some(AsReply::worst());
+    assert!(!panel(&judges, &case, Scrutiny::Normal).delivers());
+}
+
+#[test]
 fn a_rule_that_is_not_nearly_certain_is_softened_where_the_model_finds_nothing() {
     let judges = builtin().unwrap();
     let shaming = "You should be ashamed of yourself, honestly.";
