@@ -2,8 +2,16 @@
 //!
 //! **Invariant:** no message holds a secret, a transcript or a key.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+
+/// What is wrong with an id whose length no id of ours has. The row is named and left alone: a made-up
+/// id would be settled or entered in the place of whatever the row was about.
+pub(crate) fn malformed_id(row: impl Display, id: &[u8], bytes: usize) -> String {
+    let (shown, length) = (hex::encode(id), id.len());
+    format!("{row}: the id {shown} has {length} bytes instead of {bytes}; repair or remove the row")
+}
 
 /// Why the store cannot be used.
 #[derive(Debug, Error)]

@@ -31,11 +31,25 @@ pub(crate) use usage::{UsageColumns, is_derived as usage_is_derived};
 pub(crate) use words::SqliteWords;
 
 use crate::durable::private;
-use crate::error::StoreError;
+use crate::error::{StoreError, malformed_id};
 use conclave_failpoint as failpoint;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
+
+/// The id in a column; `named` says which row it is where the id cannot be read.
+pub(crate) fn id_in<const BYTES: usize>(
+    row: &Row<'_>,
+    at: usize,
+    named: impl Display,
+) -> rusqlite::Result<[u8; BYTES]> {
+    let id = row.get_ref(at)?.as_blob()?;
+    id.try_into().map_err(|_| {
+        let why = malformed_id(named, id, BYTES);
+        rusqlite::Error::FromSqlConversionFailure(at, rusqlite::types::Type::Blob, why.into())
+    })
+}
 
 /// How long a connection waits for another one's write.
 const BUSY: Duration = Duration::from_secs(5);

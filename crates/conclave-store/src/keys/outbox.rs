@@ -4,7 +4,7 @@
 //! entry without getting to remove it is looked up in the log first.
 
 use super::book::Note;
-use crate::db::{OPS, open_writer};
+use crate::db::{OPS, id_in, open_writer};
 use crate::error::StoreError;
 use conclave_ledger::{Kind, Value, cbor};
 use rusqlite::{Connection, params};
@@ -134,8 +134,14 @@ impl SqliteNotes {
         let sql = "SELECT n, id, kind, tenant, public FROM outbox_entry ORDER BY n LIMIT ?1";
         let mut rows = self.conn.prepare_cached(sql)?;
         let notes = rows.query_map([at_most], |row| {
-            let (n, id, kind) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(Waiting { n, id, kind, tenant: row.get(3)?, public: row.get(4)? })
+            let n: i64 = row.get(0)?;
+            Ok(Waiting {
+                n,
+                id: id_in(row, 1, format_args!("outbox_entry {n}"))?,
+                kind: row.get(2)?,
+                tenant: row.get(3)?,
+                public: row.get(4)?,
+            })
         })?;
         notes.collect()
     }

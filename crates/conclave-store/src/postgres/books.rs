@@ -3,7 +3,7 @@
 //! **Invariant:** a request is admitted from memory. What is in memory came from the database, or, if
 //! that cannot be reached, from the copy that was written when it last could.
 
-use super::link::{Conn, Connector, LinkError, Param};
+use super::link::{Conn, Connector, LinkError, Param, id_in};
 use super::session::Session;
 use super::url::DatabaseUrl;
 use super::{schema, shared};
@@ -322,9 +322,14 @@ impl NoteTable for PgNotes {
         let mut notes: Vec<Waiting> = self.session.with(|conn| {
             let rows = conn.query(sql, &values)?;
             let notes = rows.iter().map(|row| {
-                let id = row.try_get::<_, &[u8]>(1)?.try_into().unwrap_or([0; 16]);
-                let (n, kind, tenant) = (row.try_get(0)?, row.try_get(2)?, row.try_get(3)?);
-                Ok(Waiting { n, id, kind, tenant, public: row.try_get(4)? })
+                let n: i64 = row.try_get(0)?;
+                Ok(Waiting {
+                    n,
+                    id: id_in(row, 1, format_args!("outbox_entry {n}"))?,
+                    kind: row.try_get(2)?,
+                    tenant: row.try_get(3)?,
+                    public: row.try_get(4)?,
+                })
             });
             notes.collect::<Result<_, LinkError>>()
         })?;

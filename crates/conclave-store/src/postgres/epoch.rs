@@ -7,7 +7,7 @@
 //! **Invariant:** the new root key stands in the database only wrapped by the one before it. Who has
 //! today's key cannot go back from it to an older one.
 
-use super::link::{Conn, LinkError, Param};
+use super::link::{Conn, LinkError, Param, id_in};
 use crate::vault::{KeyId, NewStoredKey, Rotation, Secret, StoredKey, TenantChange};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -58,8 +58,7 @@ pub(super) fn behind(conn: &Conn) -> Result<Vec<[u8; 8]>, LinkError> {
     let sql = "SELECT h.replica FROM root_holder h, vault v WHERE h.generation < v.generation
                ORDER BY h.replica LIMIT 1000";
     let rows = conn.query(sql, &[])?;
-    let names = rows.iter().map(|row| Ok(row.try_get::<_, &[u8]>(0)?.try_into().ok()));
-    names.filter_map(Result::transpose).collect()
+    rows.iter().map(|row| id_in(row, 0, "root_holder")).collect()
 }
 
 /// Wraps every key anew, within a transaction; says how many. What waits in other data directories is

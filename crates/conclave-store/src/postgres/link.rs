@@ -8,8 +8,9 @@
 
 use super::tls::Encryption;
 use super::url::DatabaseUrl;
-use crate::error::StoreError;
+use crate::error::{StoreError, malformed_id};
 use std::error::Error as _;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,6 +85,16 @@ fn sentence(error: &tokio_postgres::Error) -> String {
         (None, Some(cause)) => format!("{error}: {cause}"),
         (None, None) => error.to_string(),
     }
+}
+
+/// The id in a column; `named` says which row it is where the id cannot be read.
+pub(in crate::postgres) fn id_in<const BYTES: usize>(
+    row: &Row,
+    at: usize,
+    named: impl Display,
+) -> Result<[u8; BYTES], LinkError> {
+    let id: &[u8] = row.try_get(at)?;
+    id.try_into().map_err(|_| LinkError::Told(malformed_id(named, id, BYTES)))
 }
 
 /// Makes connections to one database.

@@ -100,7 +100,7 @@ fn event(row: &Row) -> Result<UsageColumns, LinkError> {
     let safety: &str = row.try_get(12)?;
     let known = ["approved", "flagged", "blocked", "elder_review_required"];
     Ok(UsageColumns {
-        id: uuid(1)?.unwrap_or_default(),
+        id: row.try_get::<_, Uuid>(1)?.into_bytes(),
         tenant: row.try_get(2)?,
         subject: subject.map(|_| key_id(row, 3)).transpose()?,
         agent_name: row.try_get(4)?,

@@ -5,7 +5,7 @@
 //! out the same.
 
 use super::idle;
-use super::link::{Conn, Connector, LinkError, Param};
+use super::link::{Conn, Connector, LinkError, Param, id_in};
 use super::log::LEAF_OF_A;
 use super::session::Session;
 use crate::error::StoreError;
@@ -133,8 +133,7 @@ impl WordTables for PgWords {
             [(&subject, Type::BYTEA), (&tenant, Type::INT8), (&most, Type::INT8)];
         self.ask(|conn| {
             let rows = conn.query(sql, &values)?;
-            let read = rows.iter().map(|row| Ok(row.try_get::<_, &[u8]>(0)?.try_into().ok()));
-            read.filter_map(Result::transpose).collect()
+            rows.iter().map(|row| id_in(row, 0, "response_audit_log.session")).collect()
         })
     }
 

@@ -19,7 +19,22 @@ promises!(
     a_reservation_nobody_settles_is_charged_and_corrected_when_its_decision_is_found,
     a_reservation_that_cannot_be_read_is_reported_and_others_are_settled,
     c02_a_request_that_never_came_to_a_decision_is_entered_as_abandoned_once,
+    a_hold_with_a_malformed_id_is_named_and_nothing_is_settled_under_another,
+    a_note_with_a_malformed_id_is_named_and_never_entered_under_another,
 );
+
+/// Changes the operational tables behind the program's back; `{id}` is three bytes where sixteen belong.
+fn tamper(place: &Place, sql: &str) {
+    match &place.cluster {
+        Some(cluster) => {
+            drop(cluster.sql("fresh0", &sql.replace("{id}", "'\\x616263'::bytea")).unwrap());
+        }
+        None => {
+            let conn = rusqlite::Connection::open(place.dir(0).join("ops.db")).unwrap();
+            conn.execute_batch(&sql.replace("{id}", "x'616263'")).unwrap();
+        }
+    }
+}
 
 fn key(scope: Scope, name: &str) -> AccountKey {
     let period = Period::Day;
@@ -198,6 +213,44 @@ async fn c02_a_request_that_never_came_to_a_decision_is_entered_as_abandoned_onc
     drop(place.open());
     let report = place.sound();
     assert_eq!(report.kinds.get("request.abandoned"), Some(&1));
+}
+
+async fn a_hold_with_a_malformed_id_is_named_and_nothing_is_settled_under_another(place: &Place) {
+    let store = Arc::new(place.open());
+    tamper(
+        place,
+        "INSERT INTO purse_hold (id, most, lines, tenant, made_ms, expires_ms, charged)
+         VALUES ({id}, 60, '', 7, 0, 0, false)",
+    );
+    let late =
+        HoldAsk { expires_ms: NOW - 1_000, ..ask(1, 60, vec![line(Scope::Tenant, "", 100)]) };
+    store.accounts().hold(late).await.unwrap().unwrap();
+    let charge = async || {
+        let charging = Arc::clone(&store);
+        tokio::task::spawn_blocking(move || charging.charge_expired()).await.unwrap();
+        account(&*store.accounts(), &key(Scope::Tenant, "")).await.spent
+    };
+    let error = store.accounts().unsettled(u64::MAX >> 1, 10).await.unwrap_err().to_string();
+    assert!(error.contains("purse_hold") && error.contains("616263"), "{error}");
+    assert_eq!(charge().await, 0, "which holds are over cannot be told");
+    tamper(place, "DELETE FROM purse_hold WHERE id = {id}");
+    assert_eq!(charge().await, 60);
+}
+
+async fn a_note_with_a_malformed_id_is_named_and_never_entered_under_another(place: &Place) {
+    let store = place.open();
+    tamper(
+        place,
+        "INSERT INTO outbox_entry (id, kind, tenant, public, created_ms)
+         VALUES ({id}, 'request.abandoned', 7, {id}, 0)",
+    );
+    let error = store.sync_keys().unwrap_err().to_string();
+    assert!(error.contains("outbox_entry") && error.contains("616263"), "{error}");
+    tamper(place, "DELETE FROM outbox_entry");
+    store.sync_keys().unwrap();
+    settle(&store);
+    drop(store);
+    assert_eq!(place.sound().kinds.get("request.abandoned"), None);
 }
 
 /// Three replicas and sixty-four requests race one limit: never a micro-dollar over.
