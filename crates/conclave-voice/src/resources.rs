@@ -172,6 +172,16 @@ impl Resources {
         self.countries.get(&normalise(country)).map_or(&[], |country| &country.lines)
     }
 
+    /// Whether a text is the number of a line that is named here, however it is spaced.
+    #[must_use]
+    pub fn names_number(&self, text: &str) -> bool {
+        let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+        let asked = digits(text);
+        let lines = self.countries.values().flat_map(|country| &country.lines);
+        let mut numbers = lines.flat_map(|line| line.call.iter().chain(&line.text));
+        !asked.is_empty() && numbers.any(|number| digits(number).ends_with(&asked))
+    }
+
     /// The text that names help: for this country; else, in Japanese, for Japan; else
     /// international.
     #[must_use]

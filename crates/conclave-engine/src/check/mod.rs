@@ -1,5 +1,9 @@
 //! Judging one text, conversation or reply without a gateway: what `conclave check` prints.
 
+mod line;
+
+pub use line::LineError;
+
 use crate::deliberate::{CaseMaterial, Patience};
 use crate::matter::brought;
 use conclave_core::{

@@ -4,7 +4,7 @@
 //! the configuration knows, or after it was cut down to a plain name.
 
 use super::Decision;
-use conclave_core::{AuditId, Ballot, Candidate, Cast, GenerationFailure, Outcome};
+use conclave_core::{Ballot, Candidate, Cast, GenerationFailure};
 use conclave_ports::Pseudonyms;
 use conclave_ports::trace::{Attributes, SpanReport, TraceValue};
 

@@ -2,7 +2,7 @@
 
 use super::{Examined, Guard, GuardError};
 use crate::engine::Engine;
-use crate::matter::{Content, Matter};
+use crate::matter::Matter;
 use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Phase};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};

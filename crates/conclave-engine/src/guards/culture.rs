@@ -4,7 +4,7 @@
 
 use super::{Effect, Examined, Guard, GuardError};
 use crate::engine::Engine;
-use crate::matter::{Content, Hold, Matter, Purpose};
+use crate::matter::{Hold, Matter, Purpose};
 use conclave_core::{
     Disposition, Finding, GuardAction, GuardCode, GuardKind, Phase, Sensitivity,
 };

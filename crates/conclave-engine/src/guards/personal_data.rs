@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::matter::{Matter, Purpose};
 use conclave_core::{Disposition, Finding, GuardAction, GuardCode, GuardKind, Phase};
 use conclave_govern::{MessageData, ReplyData};
-use conclave_pii::{Class, Finder, Found, KnownNames, Redactor, Tokens, is_identifying};
+use conclave_pii::{Class, Finder, Found, Redactor, Tokens, is_identifying, restore};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::borrow::Cow;
@@ -88,8 +88,7 @@ fn replace_all(
     blocks: bool,
 ) -> Result<Examined, GuardError> {
     let texts = matter.content.texts(phase);
-    let names = KnownNames::collect(texts.iter().map(AsRef::as_ref));
-    let redactor = Redactor::with_names(engine.personal_data.finder()?, &names);
+    let redactor = Redactor::new(engine.personal_data.finder()?);
     let mut tokens = matter.tokens.clone();
     let known = tokens.len();
     let changed: Vec<_> =
@@ -183,7 +182,7 @@ impl<'a> Outgoing<'a> {
         if self.restored.is_empty() {
             return SentText { text, is_redacted };
         }
-        let text = Cow::Owned(self.restored.restore_text(&text));
+        let text = Cow::Owned(restore(&text, &self.restored));
         SentText { text, is_redacted }
     }
 

@@ -23,7 +23,6 @@ const HELD_MAX: usize = 50_000;
 /// How many decisions that were made without knowing what was before are passed over on the way back.
 const UNKNOWN_MAX: usize = 64;
 /// The words of a decision in which it is kept.
-pub(crate) const WORDS: &str = conclave_ports::MEMORY_WORDS;
 
 /// What is remembered after a turn, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +100,7 @@ impl Memory {
 
     /// What is known before a turn. Where the archive does not answer nothing is, which is the strictest
     /// reading, and what follows from it is not gone on from: an outage must not make anybody new.
-    pub(crate) async fn recall(&self, who: &Pseudonyms) -> Remembered {
+    pub async fn recall(&self, who: &Pseudonyms) -> Remembered {
         let trend = match self.conversations.get(who.session) {
             Some(trend) => Ok(trend),
             None => self.look_up(who.tenant, Whose::Session(who.session), "trend").await,

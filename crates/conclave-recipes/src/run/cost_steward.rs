@@ -5,9 +5,9 @@
 use super::model::NoResult;
 use super::{RecipeRunner, RunningRun};
 use crate::{Books, Offer, steward};
-use conclave_govern::{Line, Scopes};
+use conclave_govern::{AccountKey, Line, Scopes};
 use conclave_ledger::tenant_number;
-use conclave_money::{Account, AccountKey};
+use conclave_money::Balance;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -71,15 +71,14 @@ impl RecipeRunner {
             return Ok(None);
         }
         let known = steward.state.accounts().balances(tenant, now_ms, ACCOUNTS_MAX).await;
-        let known: BTreeMap<AccountKey, Account> = known
-            .map_err(|error| {
-                tracing::error!(%error, "what is left of a budget cannot be read");
-                NoResult::NoAccounts
-            })?
-            .into_iter()
-            .collect();
+        let known = known.map_err(|error| {
+            tracing::error!(%error, "what is left of a budget cannot be read");
+            NoResult::NoAccounts
+        })?;
+        let known: BTreeMap<AccountKey, Balance> =
+            known.into_iter().map(|account| (account.key, account.balance)).collect();
         let left = lines.into_iter().map(|line| {
-            let used = known.get(&line.key).map_or(0, Account::used);
+            let used = known.get(&line.key).map_or(0, Balance::used);
             TightestLimit { left: line.limit.0.saturating_sub(used), line }
         });
         Ok(left.min_by_key(|limit| limit.left))

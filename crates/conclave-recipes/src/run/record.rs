@@ -9,7 +9,7 @@ use super::content::change_texts;
 use super::history::RUN_KEPT_MS;
 use super::{ExecuteError, ExecutedRun, RecipeRunner, RunEnding, RunningRun};
 use crate::{Metric, RunFigures, Work, cluster_purity};
-use conclave_core::{Action, Disposition, Finding, GuardKind, Outcome, Phase, Sensitivity};
+use conclave_core::{Action, Disposition, Finding, GuardKind, Outcome, Sensitivity};
 use conclave_engine::{
     DecisionEntry, RecordedDecision, Words, bars_value, guard_rows, panel_value, statements,
 };

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 impl RecipeRunner {
     /// What the sentinel says of what a run asks about.
-    pub(super) async fn inspect(&self, run: &RunningRunRun) -> Result<Value, NoResult> {
+    pub(super) async fn inspect(&self, run: &RunningRun) -> Result<Value, NoResult> {
         let input = &run.matter.content.input;
         let asked_texts = texts(&input["request"]);
         let said_texts = texts(&input["response"]);
