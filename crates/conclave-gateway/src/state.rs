@@ -1,12 +1,12 @@
 //! What every route shares.
 
-use crate::doors::Doors;
-use crate::idempotency::RepeatDesk;
-use crate::intake::Room;
-use crate::limits::GatewayLimits;
-use crate::metrics::{Metrics, Places};
-use crate::rates::RateLimiter;
-use crate::refusals::RefusalLog;
+use crate::admission::idempotency::RepeatDesk;
+use crate::admission::intake::Room;
+use crate::admission::limits::GatewayLimits;
+use crate::admission::rates::RateLimiter;
+use crate::connection::doors::Doors;
+use crate::observation::metrics::{Metrics, Places};
+use crate::observation::refusals::RefusalLog;
 use conclave_core::TenantId;
 use conclave_engine::trace::SpanSink;
 use conclave_engine::{Engine, KeyDesk, KeyRing, Post, Proofs};
@@ -212,7 +212,7 @@ impl Gateway {
     /// Forgets kept replies and counted runs whose time is over; called every minute.
     pub async fn forget_what_is_over(&self) {
         let engine = self.engine();
-        crate::idempotency::forget_old(&engine).await;
+        crate::admission::idempotency::forget_old(&engine).await;
         engine.forget_old_runs().await;
     }
 

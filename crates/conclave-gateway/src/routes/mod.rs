@@ -1,40 +1,20 @@
 //! Every route, in one table.
 
-mod agents;
-mod chat;
-mod completions;
-mod consents;
-mod decisions;
-mod embeddings;
-mod entrance;
-mod health;
-mod keys;
-mod ledger;
-mod messages;
-mod models;
-mod moderations;
+mod house;
 mod people;
-mod protocols;
-mod repeated;
-mod responses;
-mod reviews;
-mod subjects;
-mod tenants;
-mod turns;
-mod usage;
-mod users;
-mod verify;
-mod webhooks;
-mod windowed;
+mod talk;
 
-pub use health::OPENAPI;
+pub use house::health::OPENAPI;
 
+use self::house::{decisions, health, keys, ledger, models, tenants, usage};
+use self::people::{consents, protocols, reviews, subjects, users, webhooks};
+use self::talk::{agents, chat, completions, embeddings, messages, moderations, responses, verify};
+use crate::admission::pacing;
+use crate::connection::framing;
 use crate::error::{ApiError, Envelope, RefusedAs};
-use crate::framing;
-use crate::pacing;
-use crate::refusals::Refusal;
+use crate::observation::refusals::Refusal;
+use crate::observation::traced::trace_of;
 use crate::state::Gateway;
-use crate::traced::trace_of;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
@@ -251,7 +231,7 @@ impl KnownTenant {
     }
 
     fn name(&self) -> Option<String> {
-        let record = crate::auth::identify(&self.gateway, &self.headers)?;
+        let record = crate::admission::auth::identify(&self.gateway, &self.headers)?;
         Some(record.key.tenant.as_str().to_owned())
     }
 }

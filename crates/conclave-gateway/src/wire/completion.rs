@@ -1,9 +1,9 @@
 //! `POST /v1/completions`: OpenAI's older interface, one prompt and its continuation.
 
+use crate::admission::identity;
 use crate::error::ApiError;
-use crate::identity;
-use crate::wire::chat_reply::usage;
-use crate::wire::chat_request::{choices, conversation, include_usage};
+use crate::wire::chat::reply::usage;
+use crate::wire::chat::request::{choices, conversation, include_usage};
 use crate::wire::dialect::{Dialect, Head, data, finish, unsent};
 use crate::wire::fields;
 use crate::wire::inquiry::Inquiry;

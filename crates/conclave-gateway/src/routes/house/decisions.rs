@@ -1,0 +1,191 @@
+//! `GET /v1/decisions...`: what was decided, and why.
+
+use crate::admission::auth::{Admitted, Need, Own, Sight, admit, admit_person, sight};
+use crate::error::ApiError;
+use crate::routes::respond;
+use crate::state::Gateway;
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use conclave_core::AuditId;
+use conclave_engine::{Archive, DecisionFilter, Engine, KeyRecord, ReceiptState, StoredDecision};
+use conclave_ledger::tenant_number;
+use conclave_people::{explain, view};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::json;
+
+/// Decisions on one page unless asked otherwise, and at most.
+const PAGE: u32 = 50;
+const PAGE_MAX: u32 = 500;
+
+/// A page of decisions, newest first.
+pub(crate) async fn list(
+    State(gateway): State<Gateway>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    respond(list_page(&gateway, query.as_deref().unwrap_or(""), &headers).await)
+}
+
+async fn list_page(
+    gateway: &Gateway,
+    query: &str,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    let key = admit(gateway, headers, Need::Audit)?;
+    let filter = filter(query, tenant_number(key.tenant.as_str()))?;
+    let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+    let rows = gateway.engine().archive.list(filter).await.map_err(unavailable)?;
+    let next = if rows.len() == limit { rows.last().map(|row| row.id.to_string()) } else { None };
+    Ok(Json(json!({"object": "list", "data": rows, "next_before": next})).into_response())
+}
+
+fn filter(query: &str, tenant: u64) -> Result<DecisionFilter, ApiError> {
+    let mut filter =
+        DecisionFilter { tenant: Some(tenant), limit: PAGE, ..DecisionFilter::default() };
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    for (name, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
+        match name {
+            "limit" => {
+                filter.limit =
+                    value.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit)).ok_or_else(
+                        || ApiError::invalid("limit", format!("must be 1 to {PAGE_MAX}")),
+                    )?;
+            }
+            "before" => {
+                let id = AuditId::parse(value);
+                filter.before =
+                    Some(id.ok_or_else(|| ApiError::invalid("before", "must be an audit id"))?);
+            }
+            "outcome" => filter.outcome = Some(word("outcome", value)?),
+            "action" => filter.action = Some(word("action", value)?),
+            other => return Err(ApiError::invalid(other, "is not a filter")),
+        }
+    }
+    Ok(filter)
+}
+
+fn word(name: &str, value: &str) -> Result<String, ApiError> {
+    let plain = !value.is_empty() && value.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    plain.then(|| value.to_owned()).ok_or_else(|| ApiError::invalid(name, "is not known"))
+}
+
+/// One decision.
+pub(crate) async fn one(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let key = admit(&gateway, &headers, Need::Audit)?;
+        let engine = gateway.engine();
+        let stored = find(&engine, &key, &id).await?;
+        let with_words = sight(key.role) == Sight::Words;
+        if with_words && let Some(read) = AuditId::parse(&id) {
+            engine.note_transcript_read(&key.tenant, key.id.as_str(), read);
+        }
+        Ok(Json(view(&stored, with_words)).into_response())
+    };
+    respond(found.await)
+}
+
+/// Why a decision came out as it did, in plain words.
+pub(crate) async fn explanation(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let admitted = admit_person(&gateway, &headers, Need::Explain)?;
+        let stored = find_own(&gateway.engine(), &admitted, &id).await?;
+        Ok(Json(explain(&stored)).into_response())
+    };
+    respond(found.await)
+}
+
+/// What proves that a decision is in the log; 202 until a checkpoint covers it.
+pub(crate) async fn receipt(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let admitted = admit_person(&gateway, &headers, Need::Prove)?;
+        let key = &admitted.key;
+        let missing = || ApiError::not_found("There is no decision with this id.");
+        let audit = AuditId::parse(&id).ok_or_else(missing)?;
+        if admitted.own.is_some() {
+            find_own(&gateway.engine(), &admitted, &id).await?;
+        }
+        let tenant = tenant_number(key.tenant.as_str());
+        match gateway.proofs().receipt(tenant, audit).await.map_err(unavailable)? {
+            ReceiptState::Unknown => Err(missing()),
+            ReceiptState::Pending => {
+                let soon = [(header::RETRY_AFTER, HeaderValue::from_static("1"))];
+                let body = json!({"status": "pending", "audit_id": audit.to_string()});
+                Ok((StatusCode::ACCEPTED, soon, Json(body)).into_response())
+            }
+            ReceiptState::Ready(receipt) => {
+                let receipt = receipt.to_json().map_err(|error| {
+                    tracing::error!(%audit, %error, "a receipt cannot be written");
+                    ApiError::archive_unavailable()
+                })?;
+                Ok(Json(receipt).into_response())
+            }
+        }
+    };
+    respond(found.await)
+}
+
+/// The decision, if it is the person's own. Whether another exists is not told.
+async fn find_own(
+    engine: &Engine,
+    admitted: &Admitted,
+    id: &str,
+) -> Result<StoredDecision, ApiError> {
+    let stored = find(engine, &admitted.key, id).await?;
+    let Some(own) = &admitted.own else { return Ok(stored) };
+    if is_own(engine, &admitted.key, own, &stored).await? {
+        return Ok(stored);
+    }
+    Err(ApiError::not_found("There is no decision with this id."))
+}
+
+async fn is_own(
+    engine: &Engine,
+    key: &KeyRecord,
+    own: &Own,
+    stored: &StoredDecision,
+) -> Result<bool, ApiError> {
+    let failed = |error: conclave_engine::SubjectsError| {
+        unavailable(conclave_engine::ArchiveError(error.to_string()))
+    };
+    let names = engine.subjects.find_all(&key.tenant, &own.user).await.map_err(failed)?;
+    if !stored.leaf.draft.subject.is_some_and(|subject| names.contains(&subject)) {
+        return Ok(false);
+    }
+    let Some(session) = &own.session else { return Ok(true) };
+    // Somebody who is known is named without being entered anew.
+    let named = engine.subjects.name(&key.tenant, Some(&own.user), session).await;
+    Ok(stored.leaf.draft.session == Some(named.map_err(failed)?.session))
+}
+
+async fn find(engine: &Engine, key: &KeyRecord, id: &str) -> Result<StoredDecision, ApiError> {
+    let missing = || ApiError::not_found("There is no decision with this id.");
+    let id = AuditId::parse(id).ok_or_else(missing)?;
+    let archive: &dyn Archive = &*engine.archive;
+    let entries =
+        archive.find(tenant_number(key.tenant.as_str()), id).await.map_err(unavailable)?;
+    StoredDecision::from_entries(entries)
+        .map_err(|error| {
+            tracing::error!(%id, %error, "a stored decision cannot be read");
+            ApiError::archive_unavailable()
+        })?
+        .ok_or_else(missing)
+}
+
+pub(crate) fn unavailable(error: conclave_engine::ArchiveError) -> ApiError {
+    let why = error.0;
+    tracing::error!(%why, "the archive does not answer");
+    ApiError::archive_unavailable()
+}

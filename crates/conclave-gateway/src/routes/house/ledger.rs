@@ -1,0 +1,141 @@
+//! `GET /ledger/...`: what anybody can check the log with, in the layout of C2SP tlog-tiles.
+//!
+//! **Invariant:** hashes are public, entries are not: a bundle of leaves is for auditors.
+
+use super::decisions::unavailable;
+use crate::admission::auth::{Need, admit};
+use crate::error::ApiError;
+use crate::routes::respond;
+use crate::state::Gateway;
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use conclave_ledger::{TileId, parse_bundle_path};
+use http::{HeaderMap, HeaderValue, header};
+use serde_json::json;
+
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+/// A checkpoint is overtaken within a second.
+const SOON_OLD: HeaderValue = HeaderValue::from_static("public, max-age=1");
+/// A tile of some width never changes.
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// Nor does a bundle, but only who asked with a key may keep it.
+const FOR_EVER_PRIVATE: HeaderValue =
+    HeaderValue::from_static("private, max-age=31536000, immutable");
+
+fn with(kind: HeaderValue, cache: HeaderValue, body: impl IntoResponse) -> Response {
+    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, cache)], body).into_response()
+}
+
+/// The last signed checkpoint.
+pub(crate) async fn checkpoint(State(gateway): State<Gateway>) -> Response {
+    let found = async {
+        let note = gateway.proofs().checkpoint().await.map_err(unavailable)?;
+        let missing = || ApiError::not_found("There is no checkpoint yet; the first follows soon.");
+        Ok(with(TEXT, SOON_OLD, note.ok_or_else(missing)?))
+    };
+    respond(found.await)
+}
+
+/// The keys that sign checkpoints, one a line, the one in force first.
+pub(crate) async fn vkey(State(gateway): State<Gateway>) -> Response {
+    let found = async {
+        let keys = gateway.proofs().vkeys().await.map_err(unavailable)?;
+        Ok(with(TEXT, SOON_OLD, keys.join("\n") + "\n"))
+    };
+    respond(found.await)
+}
+
+/// A tile of hashes.
+pub(crate) async fn tile(State(gateway): State<Gateway>, Path(path): Path<String>) -> Response {
+    let found = async {
+        let id = TileId::parse(&path).map_err(|error| ApiError::not_found(sentence(&error)))?;
+        let tile = gateway.proofs().tile(id).await.map_err(unavailable)?;
+        Ok(with(BYTES, FOR_EVER, tile.ok_or_else(beyond)?))
+    };
+    respond(found.await)
+}
+
+/// A bundle of entries.
+pub(crate) async fn entries(
+    State(gateway): State<Gateway>,
+    Path(path): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        admit(&gateway, &headers, Need::Entries)?;
+        let place = parse_bundle_path(&path);
+        let (index, width) = place.map_err(|error| ApiError::not_found(sentence(&error)))?;
+        let bundle = gateway.proofs().bundle(index, width).await.map_err(unavailable)?;
+        Ok(with(BYTES, FOR_EVER_PRIVATE, bundle.ok_or_else(beyond)?))
+    };
+    respond(found.await)
+}
+
+/// The proof that the log of one size begins with the log of a smaller one.
+pub(crate) async fn consistency(
+    State(gateway): State<Gateway>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let found = async {
+        let (from, to) = sizes(query.as_deref().unwrap_or(""))?;
+        let found = gateway.proofs().consistency(from, to).await.map_err(unavailable)?;
+        let found = found.ok_or_else(beyond)?;
+        let proof: Vec<_> = found.proof.iter().map(hex::encode).collect();
+        let answer = json!({
+            "from": from,
+            "to": to,
+            "from_root": hex::encode(found.from_root),
+            "to_root": hex::encode(found.to_root),
+            "proof": proof,
+        });
+        Ok(([(header::CACHE_CONTROL, FOR_EVER)], Json(answer)).into_response())
+    };
+    respond(found.await)
+}
+
+fn sizes(query: &str) -> Result<(u64, u64), ApiError> {
+    let (mut from, mut to) = (None, None);
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    for (name, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
+        let place = match name {
+            "from" => &mut from,
+            "to" => &mut to,
+            other => return Err(ApiError::invalid(other, "is not known; there are from and to")),
+        };
+        let size = value.parse::<u64>();
+        *place = Some(size.map_err(|_| ApiError::invalid(name, "must be a number of entries"))?);
+    }
+    let needed = |name| move || ApiError::invalid(name, "is needed: a number of entries");
+    let (from, to) = (from.ok_or_else(needed("from"))?, to.ok_or_else(needed("to"))?);
+    if from > to {
+        return Err(ApiError::invalid("from", "must not be larger than `to`"));
+    }
+    Ok((from, to))
+}
+
+fn beyond() -> ApiError {
+    ApiError::not_found("The last checkpoint does not reach that far.")
+}
+
+fn sentence(error: &impl ToString) -> String {
+    let mut sentence = error.to_string();
+    if let Some(first) = sentence.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    sentence + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_must_make_sense() {
+        assert_eq!(sizes("from=3&to=9").unwrap(), (3, 9));
+        for bad in ["", "from=1", "to=1", "from=2&to=1", "from=-1&to=1", "from=x&to=1", "a=1"] {
+            assert!(sizes(bad).is_err(), "{bad}");
+        }
+    }
+}

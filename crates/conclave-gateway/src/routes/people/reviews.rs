@@ -1,0 +1,269 @@
+//! `/v1/reviews`: what waits for a person, and what persons decide.
+//!
+//! **Invariant:** the words that are held are shown to whoever has claimed them, and to nobody else; each
+//! showing is an entry of the log.
+
+use super::desk::{Desk, enter, number, query, take, trouble};
+use crate::admission::auth::Need;
+use crate::error::ApiError;
+use crate::routes::respond;
+use crate::state::Gateway;
+use axum::Json;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::response::{IntoResponse, Response};
+use conclave_core::AuditId;
+use conclave_engine::KeyRole;
+use conclave_govern::{Decider, ReviewStatus, Ruling, Said};
+use conclave_people::{Held, ReviewFilter, ReviewResult, held_words};
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Reviews on one page unless asked otherwise, and at most.
+const PAGE: u32 = 50;
+const PAGE_MAX: u32 = 200;
+/// As far as pages go.
+const OFFSET_MAX: u32 = 100_000;
+
+/// The token of a claim.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Token {
+    token: u64,
+}
+
+/// A ruling as it is sent.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sent {
+    token: u64,
+    ruling: String,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    notes: String,
+    #[serde(default)]
+    conditions: Vec<String>,
+    #[serde(default)]
+    pii_missed: Option<bool>,
+}
+
+impl Sent {
+    fn said(mut self) -> Result<Said, ApiError> {
+        let ruling = match (self.ruling.as_str(), self.text.take()) {
+            ("approve", None) => Ruling::Approve,
+            ("reject", None) => Ruling::Reject,
+            ("needs_consultation", None) => Ruling::NeedsConsultation,
+            ("edit_and_approve", Some(text)) => Ruling::EditAndApprove { text },
+            ("edit_and_approve", None) => {
+                return Err(ApiError::invalid("text", "must be what goes out instead"));
+            }
+            ("approve" | "reject" | "needs_consultation", Some(_)) => {
+                return Err(ApiError::invalid("text", "belongs to `edit_and_approve` alone"));
+            }
+            _ => {
+                let known = "must be approve, reject, needs_consultation or edit_and_approve";
+                return Err(ApiError::invalid("ruling", known));
+            }
+        };
+        let Self { notes, conditions, pii_missed, .. } = self;
+        Ok(Said { ruling, notes, conditions, pii_missed })
+    }
+}
+
+/// The reviews a caller may know of, most urgent first; the open ones unless asked otherwise.
+pub(crate) async fn list(
+    State(gateway): State<Gateway>,
+    RawQuery(asked): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let desk = enter(&gateway, &headers, Need::ReadReviews)?;
+        let mut filter = ReviewFilter { limit: PAGE, ..ReviewFilter::default() };
+        let known = ["status", "community", "limit", "offset"];
+        for (name, value) in query(asked.as_deref().unwrap_or(""), &known)? {
+            match name {
+                "status" => {
+                    let status = ReviewStatus::parse(&value);
+                    let unknown = || ApiError::invalid("status", "is not known");
+                    filter.status = Some(status.ok_or_else(unknown)?);
+                }
+                "community" => filter.community = Some(value),
+                "limit" => filter.limit = number(name, &value, PAGE_MAX)?.max(1),
+                _ => filter.offset = number(name, &value, OFFSET_MAX)?,
+            }
+        }
+        let held = desk.people.reviews(&desk.caller, &filter).await.map_err(trouble)?;
+        let decider = desk.people.decider(&desk.caller).await.map_err(trouble)?;
+        let data: Vec<_> = held.iter().map(|one| view(&desk, one, &decider)).collect();
+        Ok(Json(json!({"object": "list", "data": data})).into_response())
+    };
+    respond(found.await)
+}
+
+/// One review, with what is held where the caller has claimed it.
+pub(crate) async fn one(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let desk = enter(&gateway, &headers, Need::ReadReviews)?;
+        let (held, decider) = desk.people.review(&desk.caller, &id).await.map_err(trouble)?;
+        Ok(Json(with_words(&desk, &held, &decider).await?).into_response())
+    };
+    respond(found.await)
+}
+
+/// Claims a review for a quarter of an hour.
+pub(crate) async fn claim(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let claimed = async {
+        let desk = enter(&gateway, &headers, Need::DecideReviews)?;
+        let held = desk.people.claim_review(&desk.caller, &id).await.map_err(trouble)?;
+        let decider = desk.people.decider(&desk.caller).await.map_err(trouble)?;
+        Ok(Json(with_words(&desk, &held, &decider).await?).into_response())
+    };
+    respond(claimed.await)
+}
+
+/// Gives a review back.
+pub(crate) async fn release(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let released = async {
+        let (desk, sent) = take::<Token>(&gateway, request, Need::DecideReviews).await?;
+        let held = desk.people.release_review(&desk.caller, &id, sent.token).await;
+        let decider = desk.people.decider(&desk.caller).await.map_err(trouble)?;
+        Ok(Json(view(&desk, &held.map_err(trouble)?, &decider)).into_response())
+    };
+    respond(released.await)
+}
+
+/// Decides a review.
+pub(crate) async fn decide(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let decided = async {
+        let (desk, sent) = take::<Sent>(&gateway, request, Need::DecideReviews).await?;
+        let token = sent.token;
+        let said = sent.said()?;
+        let held = desk.people.decide_review(&desk.caller, &id, token, &said).await;
+        let decider = desk.people.decider(&desk.caller).await.map_err(trouble)?;
+        Ok(Json(view(&desk, &held.map_err(trouble)?, &decider)).into_response())
+    };
+    respond(decided.await)
+}
+
+/// What became of what was held, for its author: 202 until it is decided.
+pub(crate) async fn result(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let desk = enter(&gateway, &headers, Need::ReadReviews)?;
+        let (held, _) = desk.people.review(&desk.caller, &id).await.map_err(trouble)?;
+        let author = held.review.author.as_deref() == Some(desk.caller.holder.as_str());
+        if !author && desk.caller.role != KeyRole::Owner {
+            let only = "Only the author fetches the result of a review.";
+            return Err(ApiError::forbidden(only));
+        }
+        let audit = held.review.audit_id.as_deref().and_then(AuditId::parse);
+        let nothing = || ApiError::not_found("This review holds no decision.");
+        let audit = audit.ok_or_else(nothing)?;
+        let (tenant, holder) = (&desk.caller.tenant, &desk.caller.holder);
+        let fetched = desk.hand_out.fetch_reply(tenant, audit, holder).await;
+        let result = fetched.map_err(trouble)?;
+        if let ReviewResult::WithoutConsent { gap, .. } = result {
+            return Err(ApiError::refused(gap.into()));
+        }
+        let (status, body) = result_view(&id, result);
+        Ok((status, Json(body)).into_response())
+    };
+    respond(found.await)
+}
+
+fn result_view(id: &str, result: ReviewResult) -> (StatusCode, Value) {
+    let (code, rest) = match result {
+        ReviewResult::NoReview | ReviewResult::WithoutConsent { .. } => {
+            (StatusCode::NOT_FOUND, json!({"status": "unknown"}))
+        }
+        ReviewResult::Waiting { status, .. } => (StatusCode::ACCEPTED, json!({"status": status})),
+        ReviewResult::Approved { text, edited, conditions, .. } => (
+            StatusCode::OK,
+            json!({"status": "approved", "text": text, "edited": edited, "conditions": conditions}),
+        ),
+        ReviewResult::Rejected { notes, .. } => {
+            (StatusCode::OK, json!({"status": "rejected", "text": null, "notes": notes}))
+        }
+    };
+    let mut body = rest;
+    body["object"] = "review.result".into();
+    body["review_id"] = id.into();
+    (code, body)
+}
+
+async fn with_words(desk: &Desk, held: &Held, decider: &Decider) -> Result<Value, ApiError> {
+    let mut shown = view(desk, held, decider);
+    let audit = held.review.audit_id.as_deref().and_then(AuditId::parse);
+    let (true, Some(audit)) = (is_claimant(desk, held, decider), audit) else { return Ok(shown) };
+    let archive = &*desk.engine.archive;
+    let words = held_words(archive, &desk.caller.tenant, audit).await.map_err(trouble)?;
+    desk.engine.note_transcript_read(&desk.caller.tenant, &desk.caller.holder, audit);
+    shown["words"] = words.map_or(Value::Null, |words| {
+        json!({"request": words.request, "reply": words.reply, "edited": held.review.edited})
+    });
+    Ok(shown)
+}
+
+fn is_claimant(desk: &Desk, held: &Held, decider: &Decider) -> bool {
+    held.review.is_claimed_by(decider, desk.engine.clock.now_ms())
+}
+
+/// Everything but words; the token for whoever has the claim, the rulings for those who oversee or
+/// decide.
+fn view(desk: &Desk, held: &Held, decider: &Decider) -> Value {
+    let review = &held.review;
+    let claimant = is_claimant(desk, held, decider);
+    let insider = desk.caller.role != KeyRole::App;
+    let claim = review.claim.as_ref().map(|claim| {
+        json!({
+            "by": insider.then_some(&claim.by),
+            "until_ms": claim.until_ms,
+            "token": claimant.then_some(claim.token),
+        })
+    });
+    json!({
+        "object": "review",
+        "id": held.id,
+        "kind": review.kind,
+        "content_type": review.content_type,
+        "community": review.community,
+        "others": review.others,
+        "issues": review.issues,
+        "priority": review.priority,
+        "status": review.status,
+        "council": review.council,
+        "four_eyes": review.four_eyes,
+        "approvals": review.approvals.len(),
+        "approvals_needed": review.approvals_needed(),
+        "audit_id": review.audit_id,
+        "author": review.author,
+        "assigned_to": insider.then_some(&review.assigned_to),
+        "created_ms": review.created_ms,
+        "due_ms": review.due_ms,
+        "decided_ms": review.decided_ms,
+        "claim": claim,
+        "conditions": review.conditions,
+        "rulings": insider.then_some(&review.rulings),
+        "result_url": format!("/v1/reviews/{}/result", held.id),
+    })
+}

@@ -1,0 +1,146 @@
+//! `/v1/webhooks`: where events are sent to, and what did not arrive.
+
+use super::desk::{Desk, enter, query, take, trouble};
+use crate::admission::auth::Need;
+use crate::error::ApiError;
+use crate::routes::respond;
+use crate::state::Gateway;
+use axum::Json;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::response::{IntoResponse, Response};
+use conclave_engine::EventKind;
+use conclave_people::Webhook;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Events on one page.
+const PAGE: u32 = 200;
+
+/// A webhook as it is sent.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sent {
+    url: String,
+    #[serde(default)]
+    events: Vec<String>,
+}
+
+/// Makes a webhook; its secret is shown this once.
+pub(crate) async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
+    let made = async {
+        let (desk, sent) = take::<Sent>(&gateway, request, Need::Webhooks).await?;
+        let Desk { engine, people, post, caller, .. } = desk;
+        let mut events = Vec::with_capacity(sent.events.len());
+        for name in &sent.events {
+            let unknown = || ApiError::invalid("events", format!("`{name}` is not known"));
+            let kind = EventKind::parse(name).ok_or_else(unknown)?;
+            if !events.contains(&kind) {
+                events.push(kind);
+            }
+        }
+        let added = people.add_webhook(&caller, &*post, &sent.url, events.clone()).await;
+        let (id, secret) = added.map_err(trouble)?;
+        let created_ms = engine.clock.now_ms();
+        let webhook = Webhook { url: sent.url, events, generation: 0, created_ms };
+        let mut shown = view(&id, &webhook);
+        shown["secret"] = secret.into();
+        Ok((StatusCode::CREATED, Json(shown)).into_response())
+    };
+    respond(made.await)
+}
+
+/// Every webhook of the tenant, without secrets.
+pub(crate) async fn list(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
+    let found = async {
+        let desk = enter(&gateway, &headers, Need::Webhooks)?;
+        let webhooks = desk.people.webhooks(&desk.caller.tenant).await.map_err(trouble)?;
+        let data: Vec<_> = webhooks.iter().map(|(id, webhook)| view(id, webhook)).collect();
+        Ok(Json(json!({"object": "list", "data": data})).into_response())
+    };
+    respond(found.await)
+}
+
+/// Ends a webhook.
+pub(crate) async fn remove(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let ended = async {
+        let desk = enter(&gateway, &headers, Need::Webhooks)?;
+        desk.people.remove_webhook(&desk.caller, &id).await.map_err(trouble)?;
+        Ok(Json(json!({"object": "webhook", "id": id, "deleted": true})).into_response())
+    };
+    respond(ended.await)
+}
+
+/// Replaces the secret of a webhook; the new one is shown this once.
+pub(crate) async fn secret(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let replaced = async {
+        let desk = enter(&gateway, &headers, Need::Webhooks)?;
+        let secret = desk.people.replace_secret(&desk.caller, &id).await.map_err(trouble)?;
+        Ok(Json(json!({"object": "webhook", "id": id, "secret": secret})).into_response())
+    };
+    respond(replaced.await)
+}
+
+/// The events of a webhook: `dead` ones unless asked otherwise.
+pub(crate) async fn events(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    RawQuery(asked): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let desk = enter(&gateway, &headers, Need::Webhooks)?;
+        let asked = query(asked.as_deref().unwrap_or(""), &["state"])?;
+        let state = asked.into_iter().next().map_or_else(|| "dead".to_owned(), |(_, state)| state);
+        if !["waiting", "dead", "arrived"].contains(&state.as_str()) {
+            return Err(ApiError::invalid("state", "must be waiting, dead or arrived"));
+        }
+        let found = desk.people.letters_of(&desk.caller.tenant, &id, &state, PAGE).await;
+        let data: Vec<_> = found
+            .map_err(trouble)?
+            .into_iter()
+            .map(|(id, letter, due_ms)| {
+                json!({
+                    "object": "event", "id": id, "type": letter.kind, "state": state,
+                    "timestamp_ms": letter.at_ms, "attempts": letter.attempts,
+                    "trouble": letter.trouble, "due_ms": due_ms, "data": letter.data,
+                })
+            })
+            .collect();
+        Ok(Json(json!({"object": "list", "data": data})).into_response())
+    };
+    respond(found.await)
+}
+
+/// Has a dead event sent once more.
+pub(crate) async fn resend(
+    State(gateway): State<Gateway>,
+    Path((webhook, event)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    let queued = async {
+        let desk = enter(&gateway, &headers, Need::Webhooks)?;
+        desk.people.send_again(&desk.caller, &webhook, &event).await.map_err(trouble)?;
+        let body = json!({"object": "event", "id": event, "state": "waiting"});
+        Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+    };
+    respond(queued.await)
+}
+
+fn view(id: &str, webhook: &Webhook) -> Value {
+    json!({
+        "object": "webhook",
+        "id": id,
+        "url": webhook.url,
+        "events": webhook.events,
+        "created_ms": webhook.created_ms,
+    })
+}

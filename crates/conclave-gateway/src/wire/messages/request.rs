@@ -1,0 +1,298 @@
+//! `POST /v1/messages`, as it comes in: Anthropic's interface, put into chat form.
+//!
+//! **Invariant:** what is passed on is what was put into chat form here, and that is what is judged:
+//! a block that is not understood is an error, never passed unread.
+
+use crate::admission::identity;
+use crate::error::ApiError;
+use crate::wire::chat::request::conversation;
+use crate::wire::fields;
+use crate::wire::inquiry::Inquiry;
+use conclave_core::{Usage, UserId};
+use serde_json::{Map, Value, json};
+
+/// Fields that have their own place in chat form, or no place at all: thinking is never shown, because
+/// nobody judges it.
+const TRANSLATED: [&str; 8] = [
+    "messages",
+    "system",
+    "tools",
+    "tool_choice",
+    "stop_sequences",
+    "metadata",
+    "thinking",
+    "stream",
+];
+
+/// Checks a request and puts it into chat form.
+pub(crate) fn parse(document: Value) -> Result<Inquiry, ApiError> {
+    let mut body = fields::object(document)?;
+    let model = fields::model(&body)?;
+    let stream = fields::flag(&body, "stream")?;
+    if body.contains_key("mcp_servers") {
+        return Err(ApiError::invalid("mcp_servers", "a request cannot choose hosts"));
+    }
+    check_max_tokens(&body)?;
+    let messages = messages(&body)?;
+    let tools = tools(&body)?;
+    let stop = body.get("stop_sequences").cloned();
+    let choice = tool_choice(body.get("tool_choice"))?;
+    let metadata = fields::take_metadata(&mut body)?;
+    let user = user(&body, metadata.as_ref())?;
+    body.retain(|name, _| !TRANSLATED.contains(&name.as_str()));
+    body.insert("messages".into(), messages.into());
+    if let Some(user) = &user {
+        body.insert("user".into(), user.as_str().into());
+    }
+    if !tools.is_empty() {
+        body.insert("tools".into(), tools.into());
+        body.extend(choice);
+    }
+    if let Some(stop) = stop.filter(|stop| !stop.is_null()) {
+        body.insert("stop".into(), stop);
+    }
+    Ok(Inquiry {
+        model,
+        conversation: conversation(body.get("messages"))?,
+        stream,
+        choices: 1,
+        metadata,
+        user,
+        body,
+        ..Inquiry::default()
+    })
+}
+
+/// An estimate of what a model reads in a request: a quarter of the bytes of its texts and tools.
+pub(crate) fn count_tokens(document: Value) -> Result<u64, ApiError> {
+    let inquiry = parse(document)?;
+    let texts = inquiry.conversation.iter().map(|message| message.content.as_text().len());
+    let calls = inquiry.body.get("messages").and_then(Value::as_array).into_iter().flatten();
+    let calls = calls.filter_map(|message| message.get("tool_calls"));
+    let tools = calls.chain(inquiry.body.get("tools")).map(|value| value.to_string().len());
+    Ok(Usage::tokens_of(texts.chain(tools).sum()))
+}
+
+fn check_max_tokens(body: &Map<String, Value>) -> Result<(), ApiError> {
+    match body.get("max_tokens") {
+        None | Some(Value::Null) => Ok(()),
+        Some(number) if number.as_u64().is_some_and(|number| number > 0) => Ok(()),
+        Some(_) => Err(ApiError::invalid("max_tokens", "must be a whole number, 1 at least")),
+    }
+}
+
+fn user(
+    body: &Map<String, Value>,
+    metadata: Option<&Map<String, Value>>,
+) -> Result<Option<UserId>, ApiError> {
+    if let Some(user) = identity::user(body)? {
+        return Ok(Some(user));
+    }
+    match metadata.and_then(|metadata| metadata.get("user_id")) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(name)) if name.is_empty() => Ok(None),
+        Some(Value::String(name)) => UserId::new(name.as_str())
+            .map(Some)
+            .map_err(|error| ApiError::invalid("metadata.user_id", error.to_string())),
+        Some(_) => Err(ApiError::invalid("metadata.user_id", "must be a string")),
+    }
+}
+
+fn messages(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
+    let mut out = Vec::new();
+    match body.get("system") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => out.push(json!({"role": "system", "content": text})),
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().enumerate().map(|(at, block)| text_of(block, "system", at));
+            let texts = texts.collect::<Result<Vec<_>, _>>()?.join("\n");
+            out.push(json!({"role": "system", "content": texts}));
+        }
+        Some(_) => return Err(ApiError::invalid("system", "must be a string or an array")),
+    }
+    let Some(Value::Array(list)) = body.get("messages") else {
+        return Err(ApiError::invalid("messages", "must be an array of messages"));
+    };
+    if list.is_empty() {
+        return Err(ApiError::invalid("messages", "must hold at least one message"));
+    }
+    for (at, message) in list.iter().enumerate() {
+        translate(&format!("messages[{at}]"), message, &mut out)?;
+    }
+    Ok(out)
+}
+
+fn translate(path: &str, message: &Value, out: &mut Vec<Value>) -> Result<(), ApiError> {
+    let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
+    if !matches!(role, "user" | "assistant") {
+        let wrong = "must be `user` or `assistant`; instructions go into `system`";
+        return Err(ApiError::invalid(format!("{path}.role"), wrong));
+    }
+    let path = format!("{path}.content");
+    match message.get("content") {
+        Some(Value::String(text)) => out.push(json!({"role": role, "content": text})),
+        Some(Value::Array(blocks)) if role == "user" => said_by_user(&path, blocks, out)?,
+        Some(Value::Array(blocks)) => out.push(said_by_model(&path, blocks)?),
+        _ => return Err(ApiError::invalid(path, "must be a string or an array of blocks")),
+    }
+    Ok(())
+}
+
+/// Results of tools become messages of their own, before what else the person says.
+fn said_by_user(path: &str, blocks: &[Value], out: &mut Vec<Value>) -> Result<(), ApiError> {
+    let mut parts = Vec::new();
+    for (at, block) in blocks.iter().enumerate() {
+        if kind_of(block) == "tool_result" {
+            let (text, shown) = tool_result(&format!("{path}[{at}]"), block)?;
+            let id = block.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
+            out.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
+            parts.extend(shown);
+        } else {
+            parts.push(part(path, at, block)?);
+        }
+    }
+    if !parts.is_empty() || blocks.is_empty() {
+        out.push(json!({"role": "user", "content": parts}));
+    }
+    Ok(())
+}
+
+/// What a tool said, and the images it brought: chat form has no place for them in a tool's message.
+fn tool_result(path: &str, block: &Value) -> Result<(String, Vec<Value>), ApiError> {
+    match block.get("content") {
+        None | Some(Value::Null) => Ok((String::new(), Vec::new())),
+        Some(Value::String(text)) => Ok((text.clone(), Vec::new())),
+        Some(Value::Array(blocks)) => {
+            let (mut texts, mut shown) = (Vec::new(), Vec::new());
+            for (at, block) in blocks.iter().enumerate() {
+                let part = part(path, at, block)?;
+                match part.get("text").and_then(Value::as_str) {
+                    Some(text) => texts.push(text.to_owned()),
+                    None => shown.push(part),
+                }
+            }
+            Ok((texts.join("\n"), shown))
+        }
+        Some(_) => Err(ApiError::invalid(path, "must hold a string or an array of blocks")),
+    }
+}
+
+fn said_by_model(path: &str, blocks: &[Value]) -> Result<Value, ApiError> {
+    let (mut text, mut calls) = (String::new(), Vec::new());
+    for (at, block) in blocks.iter().enumerate() {
+        match kind_of(block) {
+            "text" => text.push_str(text_of(block, path, at)?),
+            "tool_use" => calls.push(json!({
+                "id": block.get("id"),
+                "type": "function",
+                "function": {
+                    "name": block.get("name"),
+                    "arguments": block.get("input").unwrap_or(&Value::Null).to_string(),
+                },
+            })),
+            // Nobody judged what was thought, so it is not brought up again.
+            "thinking" | "redacted_thinking" => {}
+            other => return Err(unknown(path, at, other)),
+        }
+    }
+    let mut message = json!({"role": "assistant", "content": text});
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    Ok(message)
+}
+
+fn part(path: &str, at: usize, block: &Value) -> Result<Value, ApiError> {
+    match kind_of(block) {
+        "text" => Ok(json!({"type": "text", "text": text_of(block, path, at)?})),
+        "image" => Ok(json!({"type": "image_url", "image_url": {"url": source(path, at, block)?}})),
+        "document" => {
+            let source_kind = block.pointer("/source/type").and_then(Value::as_str);
+            if source_kind == Some("text") {
+                let text = block.pointer("/source/data").and_then(Value::as_str);
+                return Ok(json!({"type": "text", "text": text.unwrap_or_default()}));
+            }
+            Ok(json!({"type": "file", "file": {
+                "filename": block.get("title").and_then(Value::as_str).unwrap_or("document"),
+                "file_data": source(path, at, block)?,
+            }}))
+        }
+        other => Err(unknown(path, at, other)),
+    }
+}
+
+/// Where an image or file is: its bytes, or a URL for the provider to fetch.
+fn source(path: &str, at: usize, block: &Value) -> Result<String, ApiError> {
+    let field = |name: &str| block.pointer(&format!("/source/{name}")).and_then(Value::as_str);
+    match (field("type"), field("media_type"), field("data"), field("url")) {
+        (Some("base64"), Some(kind), Some(data), _) => Ok(format!("data:{kind};base64,{data}")),
+        (Some("url"), _, _, Some(url)) => Ok(url.to_owned()),
+        _ => {
+            let wrong = "must have a source of type `base64` or `url`";
+            Err(ApiError::invalid(format!("{path}[{at}]"), wrong))
+        }
+    }
+}
+
+fn kind_of(block: &Value) -> &str {
+    block.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn text_of<'a>(block: &'a Value, path: &str, at: usize) -> Result<&'a str, ApiError> {
+    let text = block.get("text").and_then(Value::as_str);
+    text.filter(|_| kind_of(block) == "text").ok_or_else(|| {
+        ApiError::invalid(format!("{path}[{at}]"), "must be a block of type `text` with its text")
+    })
+}
+
+fn unknown(path: &str, at: usize, kind: &str) -> ApiError {
+    let kind = &kind[..kind.floor_char_boundary(64)];
+    ApiError::invalid(format!("{path}[{at}]"), format!("a block `{kind}` cannot stand here"))
+}
+
+fn tools(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
+    let tools = fields::list(body, "tools")?.iter().enumerate();
+    tools
+        .map(|(at, tool)| {
+            let kind = tool.get("type").and_then(Value::as_str).unwrap_or("custom");
+            let name = tool.get("name").and_then(Value::as_str);
+            let (Some(name), "custom") = (name, kind) else {
+                let wrong = "must be a tool of the client, with a name; others are not offered";
+                return Err(ApiError::invalid(format!("tools[{at}]"), wrong));
+            };
+            let mut function = json!({"name": name});
+            for (theirs, ours) in [("description", "description"), ("input_schema", "parameters")] {
+                if let Some(value) = tool.get(theirs) {
+                    function[ours] = value.clone();
+                }
+            }
+            Ok(json!({"type": "function", "function": function}))
+        })
+        .collect()
+}
+
+fn tool_choice(choice: Option<&Value>) -> Result<Map<String, Value>, ApiError> {
+    let Some(choice) = choice.filter(|choice| !choice.is_null()) else {
+        return Ok(Map::new());
+    };
+    let name = choice.get("name").and_then(Value::as_str);
+    let ours = match (kind_of(choice), name) {
+        ("auto", _) => json!("auto"),
+        ("any", _) => json!("required"),
+        ("none", _) => json!("none"),
+        ("tool", Some(name)) => json!({"type": "function", "function": {"name": name}}),
+        _ => {
+            let wrong = "must be `auto`, `any`, `none`, or `tool` with a name";
+            return Err(ApiError::invalid("tool_choice.type", wrong));
+        }
+    };
+    let mut fields = Map::from_iter([("tool_choice".to_owned(), ours)]);
+    if choice.get("disable_parallel_tool_use") == Some(&Value::Bool(true)) {
+        fields.insert("parallel_tool_calls".to_owned(), Value::Bool(false));
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,4 @@
+//! OpenAI's responses interface, put into chat form and worded back.
+
+pub(crate) mod reply;
+pub(crate) mod request;
