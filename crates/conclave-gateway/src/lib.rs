@@ -15,5 +15,5 @@ mod wire;
 pub use admission::limits::GatewayLimits;
 pub use connection::doors::Doors;
 pub use connection::serve::serve;
-pub use routes::{OPENAPI, ROUTES, router};
+pub use routes::{OPENAPI, ROUTES, Route, router};
 pub use state::{Gateway, Manners, Services};

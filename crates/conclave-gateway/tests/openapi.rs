@@ -19,7 +19,7 @@ fn every_route_is_described_and_nothing_else() {
         })
         .collect();
     let served: BTreeSet<_> =
-        ROUTES.iter().map(|(method, path)| ((*method).to_owned(), (*path).to_owned())).collect();
+        ROUTES.iter().map(|route| (route.method.to_owned(), route.path.to_owned())).collect();
     assert_eq!(described, served);
 }
 

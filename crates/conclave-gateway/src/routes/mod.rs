@@ -19,119 +19,109 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use axum::routing::MethodRouter;
 use conclave_engine::trace::within;
 use futures_util::FutureExt;
 use http::{HeaderName, HeaderValue, Method, Uri};
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
-/// The methods and paths that exist; a test holds the OpenAPI page to it.
-pub const ROUTES: &[(&str, &str)] = &[
-    ("post", "/v1/chat/completions"),
-    ("post", "/v1/messages"),
-    ("post", "/v1/messages/count_tokens"),
-    ("post", "/v1/responses"),
-    ("get", "/v1/responses/{id}"),
-    ("post", "/v1/moderations"),
-    ("post", "/v1/embeddings"),
-    ("post", "/v1/completions"),
-    ("post", "/v1/verify"),
-    ("get", "/v1/agents"),
-    ("get", "/v1/agents/{name}"),
-    ("post", "/v1/agents/{name}/execute"),
-    ("get", "/v1/agents/runs/{id}"),
-    ("get", "/v1/models"),
-    ("get", "/v1/models/{model}"),
-    ("get", "/v1/decisions"),
-    ("get", "/v1/decisions/{id}"),
-    ("get", "/v1/decisions/{id}/explanation"),
-    ("get", "/v1/decisions/{id}/receipt"),
-    ("get", "/v1/users/{id}/drift"),
-    ("get", "/ledger/checkpoint"),
-    ("get", "/ledger/vkey"),
-    ("get", "/ledger/tile/{path}"),
-    ("get", "/ledger/tile/entries/{path}"),
-    ("get", "/ledger/proof/consistency"),
-    ("get", "/v1/subjects/{id}"),
-    ("delete", "/v1/subjects/{id}"),
-    ("get", "/v1/tenants"),
-    ("post", "/v1/tenants"),
-    ("get", "/v1/tenants/{id}/policy"),
-    ("put", "/v1/tenants/{id}/policy"),
-    ("get", "/v1/usage"),
-    ("post", "/v1/consents"),
-    ("get", "/v1/consents"),
-    ("get", "/v1/consents/{id}"),
-    ("delete", "/v1/consents/{id}"),
-    ("get", "/v1/protocols"),
-    ("get", "/v1/protocols/{community}"),
-    ("put", "/v1/protocols/{community}"),
-    ("put", "/v1/protocols/{community}/elders/{holder}"),
-    ("delete", "/v1/protocols/{community}/elders/{holder}"),
-    ("get", "/v1/reviews"),
-    ("get", "/v1/reviews/{id}"),
-    ("get", "/v1/reviews/{id}/result"),
-    ("post", "/v1/reviews/{id}/claim"),
-    ("post", "/v1/reviews/{id}/release"),
-    ("post", "/v1/reviews/{id}/decide"),
-    ("post", "/v1/webhooks"),
-    ("get", "/v1/webhooks"),
-    ("delete", "/v1/webhooks/{id}"),
-    ("post", "/v1/webhooks/{id}/secret"),
-    ("get", "/v1/webhooks/{id}/events"),
-    ("post", "/v1/webhooks/{id}/events/{event}/resend"),
-    ("post", "/v1/keys"),
-    ("get", "/v1/keys"),
-    ("delete", "/v1/keys/{id}"),
-    ("post", "/v1/keys/{id}/rotate"),
-    ("post", "/v1/tokens"),
-    ("get", "/livez"),
-    ("get", "/readyz"),
-    ("get", "/health"),
-    ("get", "/metrics"),
-    ("get", "/openapi.json"),
-];
+/// A method and a path that exist, and who answers there.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// In lower case, as the description of the interface has it.
+    pub method: &'static str,
+    /// With its parameters in braces; `{path}` stands for the rest, slashes and all.
+    pub path: &'static str,
+    answer: fn() -> MethodRouter<Gateway>,
+}
+
+/// Makes [`ROUTES`]: a method, a path and its handler in each row, each said once.
+macro_rules! routes {
+    ($($method:ident $path:literal => $handler:path,)+) => {
+        /// Every route there is. The router is made of it, and tests hold the OpenAPI page, the
+        /// reference and the table of roles to it.
+        pub const ROUTES: &[Route] = &[$(Route {
+            method: stringify!($method),
+            path: $path,
+            answer: || axum::routing::$method($handler),
+        }),+];
+    };
+}
+
+routes! {
+    post "/v1/chat/completions" => chat::complete,
+    post "/v1/messages" => messages::create,
+    post "/v1/messages/count_tokens" => messages::count_tokens,
+    post "/v1/responses" => responses::create,
+    get "/v1/responses/{id}" => responses::one,
+    post "/v1/moderations" => moderations::create,
+    post "/v1/embeddings" => embeddings::create,
+    post "/v1/completions" => completions::create,
+    post "/v1/verify" => verify::verify,
+    get "/v1/agents" => agents::list,
+    get "/v1/agents/{name}" => agents::one,
+    post "/v1/agents/{name}/execute" => agents::execute,
+    get "/v1/agents/runs/{id}" => agents::fetch,
+    get "/v1/models" => models::list,
+    get "/v1/models/{model}" => models::one,
+    get "/v1/decisions" => decisions::list,
+    get "/v1/decisions/{id}" => decisions::one,
+    get "/v1/decisions/{id}/explanation" => decisions::explanation,
+    get "/v1/decisions/{id}/receipt" => decisions::receipt,
+    get "/v1/users/{id}/drift" => users::drift,
+    get "/ledger/checkpoint" => ledger::checkpoint,
+    get "/ledger/vkey" => ledger::vkey,
+    get "/ledger/tile/{path}" => ledger::tile,
+    get "/ledger/tile/entries/{path}" => ledger::entries,
+    get "/ledger/proof/consistency" => ledger::consistency,
+    get "/v1/subjects/{id}" => subjects::export,
+    delete "/v1/subjects/{id}" => subjects::erase,
+    get "/v1/tenants" => tenants::list,
+    post "/v1/tenants" => tenants::enter,
+    get "/v1/tenants/{id}/policy" => tenants::policy,
+    put "/v1/tenants/{id}/policy" => tenants::set_policy,
+    get "/v1/usage" => usage::usage,
+    post "/v1/consents" => consents::give,
+    get "/v1/consents" => consents::list,
+    get "/v1/consents/{id}" => consents::one,
+    delete "/v1/consents/{id}" => consents::withdraw,
+    get "/v1/protocols" => protocols::list,
+    get "/v1/protocols/{community}" => protocols::one,
+    put "/v1/protocols/{community}" => protocols::put,
+    put "/v1/protocols/{community}/elders/{holder}" => protocols::name_elder,
+    delete "/v1/protocols/{community}/elders/{holder}" => protocols::remove_elder,
+    get "/v1/reviews" => reviews::list,
+    get "/v1/reviews/{id}" => reviews::one,
+    get "/v1/reviews/{id}/result" => reviews::result,
+    post "/v1/reviews/{id}/claim" => reviews::claim,
+    post "/v1/reviews/{id}/release" => reviews::release,
+    post "/v1/reviews/{id}/decide" => reviews::decide,
+    post "/v1/webhooks" => webhooks::create,
+    get "/v1/webhooks" => webhooks::list,
+    delete "/v1/webhooks/{id}" => webhooks::remove,
+    post "/v1/webhooks/{id}/secret" => webhooks::secret,
+    get "/v1/webhooks/{id}/events" => webhooks::events,
+    post "/v1/webhooks/{id}/events/{event}/resend" => webhooks::resend,
+    post "/v1/keys" => keys::create,
+    get "/v1/keys" => keys::list,
+    delete "/v1/keys/{id}" => keys::revoke,
+    post "/v1/keys/{id}/rotate" => keys::rotate,
+    post "/v1/tokens" => keys::mint,
+    get "/livez" => health::live,
+    get "/readyz" => health::ready,
+    get "/health" => health::health,
+    get "/metrics" => health::metrics,
+    get "/openapi.json" => health::openapi,
+}
 
 /// The HTTP interface.
 pub fn router(gateway: Gateway) -> Router {
-    Router::new()
-        .route("/v1/chat/completions", post(chat::complete))
-        .route("/v1/messages", post(messages::create))
-        .route("/v1/messages/count_tokens", post(messages::count_tokens))
-        .route("/v1/responses", post(responses::create))
-        .route("/v1/responses/{id}", get(responses::one))
-        .route("/v1/moderations", post(moderations::create))
-        .route("/v1/embeddings", post(embeddings::create))
-        .route("/v1/completions", post(completions::create))
-        .route("/v1/verify", post(verify::verify))
-        .route("/v1/agents", get(agents::list))
-        .route("/v1/agents/{name}", get(agents::one))
-        .route("/v1/agents/{name}/execute", post(agents::execute))
-        .route("/v1/agents/runs/{id}", get(agents::fetch))
-        .route("/v1/models", get(models::list))
-        .route("/v1/models/{model}", get(models::one))
-        .route("/v1/decisions", get(decisions::list))
-        .route("/v1/decisions/{id}", get(decisions::one))
-        .route("/v1/decisions/{id}/explanation", get(decisions::explanation))
-        .route("/v1/decisions/{id}/receipt", get(decisions::receipt))
-        .route("/v1/users/{id}/drift", get(users::drift))
-        .route("/ledger/checkpoint", get(ledger::checkpoint))
-        .route("/ledger/vkey", get(ledger::vkey))
-        .route("/ledger/tile/{*path}", get(ledger::tile))
-        .route("/ledger/tile/entries/{*path}", get(ledger::entries))
-        .route("/ledger/proof/consistency", get(ledger::consistency))
-        .route("/v1/subjects/{id}", get(subjects::export).delete(subjects::erase))
-        .route("/v1/tenants", get(tenants::list).post(tenants::enter))
-        .route("/v1/tenants/{id}/policy", get(tenants::policy).put(tenants::set_policy))
-        .route("/v1/usage", get(usage::usage))
-        .merge(people_routes())
-        .merge(keys::routes())
-        .route("/livez", get(health::live))
-        .route("/readyz", get(health::ready))
-        .route("/health", get(health::health))
-        .route("/metrics", get(health::metrics))
-        .route("/openapi.json", get(health::openapi))
+    let served = ROUTES.iter().fold(Router::new(), |served, route| {
+        // A wildcard has a spelling of its own in the router; OpenAPI knows none.
+        served.route(&route.path.replace("{path}", "{*path}"), (route.answer)())
+    });
+    served
         .fallback(nothing_here)
         .method_not_allowed_fallback(async |uri: Uri| {
             ApiError::method_not_allowed().into_response_as(Envelope::at(uri.path()))
@@ -143,30 +133,6 @@ pub fn router(gateway: Gateway) -> Router {
 async fn nothing_here(uri: Uri) -> Response {
     let error = ApiError::not_found("There is nothing at this path; see /openapi.json.");
     error.into_response_as(Envelope::at(uri.path()))
-}
-
-/// What people agree to, lay down and decide, and who is told of it.
-fn people_routes() -> Router<Gateway> {
-    Router::new()
-        .route("/v1/consents", post(consents::give).get(consents::list))
-        .route("/v1/consents/{id}", get(consents::one).delete(consents::withdraw))
-        .route("/v1/protocols", get(protocols::list))
-        .route("/v1/protocols/{community}", get(protocols::one).put(protocols::put))
-        .route(
-            "/v1/protocols/{community}/elders/{holder}",
-            put(protocols::name_elder).delete(protocols::remove_elder),
-        )
-        .route("/v1/reviews", get(reviews::list))
-        .route("/v1/reviews/{id}", get(reviews::one))
-        .route("/v1/reviews/{id}/result", get(reviews::result))
-        .route("/v1/reviews/{id}/claim", post(reviews::claim))
-        .route("/v1/reviews/{id}/release", post(reviews::release))
-        .route("/v1/reviews/{id}/decide", post(reviews::decide))
-        .route("/v1/webhooks", post(webhooks::create).get(webhooks::list))
-        .route("/v1/webhooks/{id}", axum::routing::delete(webhooks::remove))
-        .route("/v1/webhooks/{id}/secret", post(webhooks::secret))
-        .route("/v1/webhooks/{id}/events", get(webhooks::events))
-        .route("/v1/webhooks/{id}/events/{event}/resend", post(webhooks::resend))
 }
 
 /// Counts every request, names it, and records those refused before any decision.

@@ -10,10 +10,9 @@ use crate::admission::tokens::{self, LASTS_S, LASTS_S_MAX, LASTS_S_MIN, Token};
 use crate::error::ApiError;
 use crate::routes::respond;
 use crate::state::Gateway;
+use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, post};
-use axum::{Json, Router};
 use conclave_core::{KeyId, SessionId, TenantId, UserId};
 use conclave_engine::{KeyDeskError, KeyOrder, KeyRecord, KeyRole, ListedKey, MadeKey};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -27,15 +26,6 @@ const LIFE_S_MAX: u64 = 3650 * DAY_S;
 /// How long a key and its successor open doors together, in seconds, at most and unless asked otherwise.
 const OVERLAP_S_MAX: u64 = 30 * DAY_S;
 const OVERLAP_S: u64 = DAY_S;
-
-/// The routes of this file.
-pub(crate) fn routes() -> Router<Gateway> {
-    Router::new()
-        .route("/v1/keys", post(create).get(list))
-        .route("/v1/keys/{id}", delete(revoke))
-        .route("/v1/keys/{id}/rotate", post(rotate))
-        .route("/v1/tokens", post(mint))
-}
 
 /// A key as it is asked for.
 #[derive(Deserialize)]
@@ -71,7 +61,7 @@ struct Wish {
 }
 
 /// Makes a key; its text is in the answer and nowhere else.
-async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
+pub(crate) async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
     let made = async {
         let (key, order): (_, Order) = take(&gateway, request, Need::Keys).await?;
         let role = KeyRole::parse(&order.role)
@@ -91,7 +81,7 @@ async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
 }
 
 /// Every key of a tenant, without secrets.
-async fn list(
+pub(crate) async fn list(
     State(gateway): State<Gateway>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -107,7 +97,7 @@ async fn list(
 }
 
 /// Withdraws a key, at once and for ever; with it every token it made.
-async fn revoke(
+pub(crate) async fn revoke(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
@@ -124,7 +114,7 @@ async fn revoke(
 }
 
 /// Makes the successor of a key; the key goes on for a while.
-async fn rotate(
+pub(crate) async fn rotate(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
@@ -142,7 +132,7 @@ async fn rotate(
 }
 
 /// Makes a token for one person.
-async fn mint(State(gateway): State<Gateway>, request: Request) -> Response {
+pub(crate) async fn mint(State(gateway): State<Gateway>, request: Request) -> Response {
     let minted = async {
         let (key, wish): (_, Wish) = take(&gateway, request, Need::Tokens).await?;
         let user = UserId::new(wish.user);
