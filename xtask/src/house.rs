@@ -105,7 +105,7 @@ pub struct Setup<'a> {
 }
 
 /// A running gateway.
-pub struct Gateway {
+pub struct GatewayProcess {
     pub process: Running,
     pub addr: String,
     pub key: String,
@@ -113,7 +113,7 @@ pub struct Gateway {
     pub ready_after: Duration,
 }
 
-impl Gateway {
+impl GatewayProcess {
     /// Starts one and waits until it is ready.
     pub fn start(setup: &Setup<'_>) -> anyhow::Result<Self> {
         let config = setup.home.join("conclave.toml");

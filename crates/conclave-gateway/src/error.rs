@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// An error in the shape the OpenAI SDKs expect.
 #[derive(Clone, Debug)]
-pub struct ApiError {
+pub(crate) struct ApiError {
     status: StatusCode,
     kind: &'static str,
     code: &'static str,
@@ -18,7 +18,7 @@ pub struct ApiError {
 
 /// Whose shape an error has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Envelope {
+pub(crate) enum Envelope {
     /// `{"error": {message, type, param, code}}`.
     #[default]
     OpenAi,
@@ -28,8 +28,7 @@ pub enum Envelope {
 
 impl Envelope {
     /// The shape of errors at a path, whether or not anything is there.
-    #[must_use]
-    pub fn at(path: &str) -> Self {
+    pub(crate) fn at_path(path: &str) -> Self {
         match path.strip_prefix("/v1/messages") {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => Self::Anthropic,
             _ => Self::OpenAi,
@@ -39,7 +38,7 @@ impl Envelope {
 
 /// Marks a response as a refusal that no decision stands for, so that it is recorded as one.
 #[derive(Clone, Copy, Debug)]
-pub struct RefusedAs(pub &'static str);
+pub(crate) struct RefusalCode(pub &'static str);
 
 impl ApiError {
     fn new(
@@ -52,18 +51,18 @@ impl ApiError {
     }
 
     /// 400: the request is wrong at `param`.
-    pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         let error = Self::malformed(message);
         Self { param: Some(param.into()), ..error }
     }
 
     /// 400: the request cannot be read.
-    pub fn malformed(message: impl Into<String>) -> Self {
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", "invalid_request", message)
     }
 
     /// 401: no key, or none that opens anything.
-    pub fn unauthorized() -> Self {
+    pub(crate) fn unauthorized() -> Self {
         Self::new(
             StatusCode::UNAUTHORIZED,
             "authentication_error",
@@ -73,36 +72,35 @@ impl ApiError {
     }
 
     /// 403: the key is known but not for this.
-    pub fn forbidden(message: impl Into<String>) -> Self {
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "permission_error", "forbidden", message)
     }
 
     /// 403: the person has not agreed, or the words may not go there.
-    pub fn refused(refusal: Refusal) -> Self {
-        let (status, code) = (StatusCode::FORBIDDEN, refusal.as_str());
-        Self::new(status, "permission_error", code, refusal.sentence())
+    pub(crate) fn refused(refusal: Refusal) -> Self {
+        let sentence = refusal.sentence();
+        Self::new(StatusCode::FORBIDDEN, "permission_error", refusal.as_str(), sentence)
     }
 
     /// 404: nothing of that name.
-    pub fn not_found(message: impl Into<String>) -> Self {
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "invalid_request_error", "not_found", message)
     }
 
     /// The same error, naming the field it is about.
-    #[must_use]
-    pub fn at(self, param: &str) -> Self {
+    pub(crate) fn at_field(self, param: &str) -> Self {
         Self { param: Some(param.to_owned()), ..self }
     }
 
     /// 404: no such model.
-    pub fn unknown_model(message: impl Into<String>) -> Self {
+    pub(crate) fn unknown_model(message: impl Into<String>) -> Self {
         let error =
             Self::new(StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found", message);
         Self { param: Some("model".into()), ..error }
     }
 
     /// 405: the path exists, the method does not.
-    pub fn method_not_allowed() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "invalid_request_error",
@@ -112,7 +110,7 @@ impl ApiError {
     }
 
     /// 408: the body did not come in time.
-    pub fn too_slow() -> Self {
+    pub(crate) fn too_slow() -> Self {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
             "invalid_request_error",
@@ -122,23 +120,23 @@ impl ApiError {
     }
 
     /// 409: somebody else was first, or it is decided already.
-    pub fn conflict(message: impl Into<String>) -> Self {
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "invalid_request_error", "conflict", message)
     }
 
     /// 409: the first request with this idempotency key is still being answered.
-    pub fn idempotency_in_progress() -> Self {
+    pub(crate) fn idempotency_in_progress() -> Self {
         let error = Self::new(
             StatusCode::CONFLICT,
             "invalid_request_error",
             "idempotency_in_progress",
             "A request with this Idempotency-Key is still being answered; try again shortly.",
         );
-        Self { retry_after_s: Some(1), ..error }.at("Idempotency-Key")
+        Self { retry_after_s: Some(1), ..error }.at_field("Idempotency-Key")
     }
 
     /// 409: there was an answer under this idempotency key, and it is not kept.
-    pub fn idempotency_gone() -> Self {
+    pub(crate) fn idempotency_gone() -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "invalid_request_error",
@@ -146,22 +144,22 @@ impl ApiError {
             "A request with this Idempotency-Key was answered, and the answer is not kept; use another \
              key to ask anew.",
         )
-        .at("Idempotency-Key")
+        .at_field("Idempotency-Key")
     }
 
     /// 422: the idempotency key belongs to another request.
-    pub fn idempotency_key_reused() -> Self {
+    pub(crate) fn idempotency_key_reused() -> Self {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "invalid_request_error",
             "idempotency_key_reused",
             "This Idempotency-Key was used for another request; a key belongs to one request.",
         )
-        .at("Idempotency-Key")
+        .at_field("Idempotency-Key")
     }
 
     /// 413: the body is too large.
-    pub fn too_large(limit_bytes: usize) -> Self {
+    pub(crate) fn too_large(limit_bytes: usize) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "invalid_request_error",
@@ -171,21 +169,24 @@ impl ApiError {
     }
 
     /// 429: a limit on money forbids it; the sentence names the scope.
-    pub fn insufficient_quota(message: impl Into<String>, retry_after_s: Option<u32>) -> Self {
+    pub(crate) fn insufficient_quota(
+        message: impl Into<String>,
+        retry_after_s: Option<u32>,
+    ) -> Self {
         let status = StatusCode::TOO_MANY_REQUESTS;
         let error = Self::new(status, "insufficient_quota", "insufficient_quota", message);
         Self { retry_after_s, ..error }
     }
 
     /// 429: too many requests or tokens within a minute; the sentence names the limit.
-    pub fn rate_limit_exceeded(message: impl Into<String>, retry_after_s: u32) -> Self {
+    pub(crate) fn rate_limit_exceeded(message: impl Into<String>, retry_after_s: u32) -> Self {
         let status = StatusCode::TOO_MANY_REQUESTS;
         let error = Self::new(status, "rate_limit_error", "rate_limit_exceeded", message);
         Self { retry_after_s: Some(retry_after_s), ..error }
     }
 
     /// 503: a limit is in force and cannot be checked.
-    pub fn budget_unavailable() -> Self {
+    pub(crate) fn budget_unavailable() -> Self {
         let error = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "api_error",
@@ -196,7 +197,7 @@ impl ApiError {
     }
 
     /// 503: too much at once.
-    pub fn overloaded() -> Self {
+    pub(crate) fn overloaded() -> Self {
         let error = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "api_error",
@@ -207,7 +208,7 @@ impl ApiError {
     }
 
     /// 503: nothing can be recorded, so nothing may be said.
-    pub fn audit_unavailable() -> Self {
+    pub(crate) fn audit_unavailable() -> Self {
         let error = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "api_error",
@@ -218,7 +219,7 @@ impl ApiError {
     }
 
     /// 503: a guard could not be asked, and there is nothing that may be said instead.
-    pub fn guard_unavailable() -> Self {
+    pub(crate) fn guard_unavailable() -> Self {
         let error = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "api_error",
@@ -229,7 +230,7 @@ impl ApiError {
     }
 
     /// 503: the archive does not answer.
-    pub fn archive_unavailable() -> Self {
+    pub(crate) fn archive_unavailable() -> Self {
         let error = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "api_error",
@@ -240,7 +241,7 @@ impl ApiError {
     }
 
     /// 500: a bug of ours.
-    pub fn internal() -> Self {
+    pub(crate) fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "api_error",
@@ -250,34 +251,31 @@ impl ApiError {
     }
 
     /// 400: what was asked for is refused, in the system's own words.
-    pub fn content_filter(message: impl Into<String>) -> Self {
+    pub(crate) fn content_filter(message: impl Into<String>) -> Self {
         let error =
             Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", "content_filter", message);
         Self { param: Some("messages".into()), ..error }
     }
 
     /// 502: the model could not answer.
-    pub fn upstream() -> Self {
+    pub(crate) fn upstream() -> Self {
         let message = "The model could not answer.";
         Self::new(StatusCode::BAD_GATEWAY, "api_error", "upstream_error", message)
     }
 
     /// 504: the model was too slow.
-    pub fn upstream_timeout() -> Self {
+    pub(crate) fn upstream_timeout() -> Self {
         let message = "The model did not answer in time.";
         Self::new(StatusCode::GATEWAY_TIMEOUT, "api_error", "upstream_timeout", message)
     }
 
-    /// The status.
-    #[must_use]
-    pub const fn status(&self) -> StatusCode {
+    pub(crate) const fn status(&self) -> StatusCode {
         self.status
     }
 
     /// The body, in the shape the interface's SDKs expect.
-    #[must_use]
-    pub fn body(&self, envelope: Envelope) -> Value {
-        let (message, code) = (&self.message, self.code);
+    pub(crate) fn body(&self, envelope: Envelope) -> Value {
+        let Self { message, code, .. } = self;
         match envelope {
             // All four fields are always there.
             Envelope::OpenAi => json!({"error": {
@@ -291,8 +289,7 @@ impl ApiError {
     }
 
     /// The response, in the shape the interface's SDKs expect.
-    #[must_use]
-    pub fn into_response_as(self, envelope: Envelope) -> Response {
+    pub(crate) fn into_response_as(self, envelope: Envelope) -> Response {
         let mut response = (self.status, axum::Json(self.body(envelope))).into_response();
         if let Some(seconds) = self.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -303,9 +300,17 @@ impl ApiError {
             // The rest of the body is still on its way: this connection cannot be used again.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        response.extensions_mut().insert(RefusedAs(self.code));
+        response.extensions_mut().insert(RefusalCode(self.code));
         response
     }
+}
+
+/// Words of an error as a whole sentence, with a capital and an end.
+pub(crate) fn as_sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    let end = if words.ends_with('.') { "" } else { "." };
+    first.chain(letters).chain(end.chars()).collect()
 }
 
 /// What Anthropic's interface calls an error with this status.
@@ -336,10 +341,10 @@ mod tests {
     #[test]
     fn whose_shape_an_error_has_is_known_by_its_path() {
         for path in ["/v1/messages", "/v1/messages/count_tokens", "/v1/messages/batches/x"] {
-            assert_eq!(Envelope::at(path), Envelope::Anthropic, "{path}");
+            assert_eq!(Envelope::at_path(path), Envelope::Anthropic, "{path}");
         }
         for path in ["/v1/messagesx", "/v1/chat/completions", "/", "/v1"] {
-            assert_eq!(Envelope::at(path), Envelope::OpenAi, "{path}");
+            assert_eq!(Envelope::at_path(path), Envelope::OpenAi, "{path}");
         }
     }
 }

@@ -13,7 +13,6 @@ mod state;
 mod wire;
 
 pub use admission::limits::GatewayLimits;
-pub use connection::doors::Doors;
-pub use connection::serve::serve;
+pub use connection::serve::{ServerState, serve};
 pub use routes::{OPENAPI, ROUTES, Route, router};
-pub use state::{Gateway, Manners, Services};
+pub use state::{Gateway, GatewaySettings, Services};

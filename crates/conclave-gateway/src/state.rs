@@ -1,23 +1,25 @@
 //! What every route shares.
 
-use crate::admission::idempotency::RepeatDesk;
-use crate::admission::intake::Room;
+use crate::admission::body::BodyRoom;
+use crate::admission::idempotency::{RunningAnswers, remove_expired};
 use crate::admission::limits::GatewayLimits;
 use crate::admission::rates::RateLimiter;
-use crate::connection::doors::Doors;
-use crate::observation::metrics::{Metrics, Places};
+use crate::connection::serve::ServerState;
+use crate::error::ApiError;
+use crate::observation::metrics::{Metrics, ServerGauges};
 use crate::observation::refusals::RefusalLog;
 use conclave_core::TenantId;
 use conclave_engine::trace::SpanSink;
 use conclave_engine::{Engine, KeyDesk, KeyRing, Post, Proofs};
 use conclave_govern::Rates;
 use conclave_people::{GuardedHandOut, People};
+use conclave_recipes::RecipeRunner;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// How the gateway answers, where configuration has a say.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Manners {
+pub struct GatewaySettings {
     /// A blocked input is answered with 200 and `content_filter` instead of an error.
     pub reply_on_input_block: bool,
     /// The `conclave` key is left out of replies, for clients that refuse unknown fields.
@@ -31,8 +33,10 @@ pub struct Manners {
 /// What a configuration wires together; a reload replaces all of it.
 #[derive(Clone)]
 pub struct Services {
-    /// Answers turns and runs.
+    /// Answers turns.
     pub engine: Arc<Engine>,
+    /// Runs recipes.
+    pub recipes: Arc<RecipeRunner>,
     /// Knows what people agree to, lay down and decide.
     pub people: Arc<People>,
     /// Hands out what was held.
@@ -42,42 +46,42 @@ pub struct Services {
     /// Makes and withdraws API keys.
     pub key_desk: Arc<dyn KeyDesk>,
     /// How to answer.
-    pub manners: Manners,
+    pub settings: GatewaySettings,
 }
 
 /// How many may wait for their words to be looked at, for somebody in crisis, beyond a limit.
-const LOOKS_WAITING: usize = 256;
+const LOOKS_WAITING_MAX: usize = 256;
 
 /// What every route shares.
 #[derive(Clone)]
 pub struct Gateway {
-    shared: Arc<Shared>,
+    shared: Arc<GatewayParts>,
 }
 
-struct Shared {
+struct GatewayParts {
     services: RwLock<Services>,
     keys: Arc<dyn KeyRing>,
     proofs: Arc<dyn Proofs>,
     limits: GatewayLimits,
-    room: Room,
+    room: BodyRoom,
     metrics: Metrics,
     refusals: RefusalLog,
     turns: Arc<Semaphore>,
     spans: OnceLock<Arc<dyn SpanSink>>,
-    doors: Doors,
+    server: ServerState,
     limiter: RateLimiter,
     looks: Semaphore,
     looks_waiting: Semaphore,
-    repeats: RepeatDesk,
+    running_answers: RunningAnswers,
 }
 
 /// Turns beyond a limit whose words are looked at together: half of the machine stays with those within.
-fn looks() -> usize {
+fn looks_max() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 impl Gateway {
-    /// Wires a gateway.
+    /// A gateway before an engine, with nothing in flight.
     #[must_use]
     pub fn new(
         services: Services,
@@ -86,8 +90,8 @@ impl Gateway {
         limits: GatewayLimits,
     ) -> Self {
         let turns = Arc::new(Semaphore::new(limits.turns_max));
-        let room = Room::new(&limits);
-        let shared = Shared {
+        let room = BodyRoom::new(&limits);
+        let shared = GatewayParts {
             services: RwLock::new(services),
             keys,
             proofs,
@@ -97,11 +101,11 @@ impl Gateway {
             refusals: RefusalLog::default(),
             turns,
             spans: OnceLock::new(),
-            doors: Doors::default(),
+            server: ServerState::default(),
             limiter: RateLimiter::default(),
-            looks: Semaphore::new(looks()),
-            looks_waiting: Semaphore::new(LOOKS_WAITING),
-            repeats: RepeatDesk::default(),
+            looks: Semaphore::new(looks_max()),
+            looks_waiting: Semaphore::new(LOOKS_WAITING_MAX),
+            running_answers: RunningAnswers::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -118,39 +122,35 @@ impl Gateway {
         self.in_force().engine.clone()
     }
 
-    /// How to answer.
+    /// The settings in force.
     #[must_use]
-    pub fn manners(&self) -> Manners {
-        self.in_force().manners
+    pub fn settings(&self) -> GatewaySettings {
+        self.in_force().settings
     }
 
     fn in_force(&self) -> RwLockReadGuard<'_, Services> {
         self.shared.services.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A configuration was refused while running.
-    pub fn reload_refused(&self) {
-        self.shared.doors.house().reloaded(false);
+    /// Counts a configuration that was refused while running.
+    pub fn note_refused_reload(&self) {
+        self.server().counters().reloaded(false);
     }
 
-    /// Where connections come in.
+    /// What is known where connections come in.
     #[must_use]
-    pub fn doors(&self) -> &Doors {
-        &self.shared.doors
-    }
-
-    pub(crate) fn is_draining(&self) -> bool {
-        self.shared.doors.is_draining()
+    pub fn server(&self) -> &ServerState {
+        &self.shared.server
     }
 
     /// What the page of metrics needs to know from here.
-    pub(crate) fn places(&self, version: &str) -> Places {
+    pub(crate) fn server_gauges(&self, version: &str) -> ServerGauges {
         let limits = &self.shared.limits;
-        Places {
+        ServerGauges {
             turns: limits.turns_max.saturating_sub(self.shared.turns.available_permits()),
             turns_max: limits.turns_max,
             connections_max: limits.connections_max,
-            is_draining: self.is_draining(),
+            is_draining: self.server().is_draining(),
             spans: self.span_sink().map(|sink| sink.counted()),
             version: version.to_owned(),
         }
@@ -158,12 +158,13 @@ impl Gateway {
 
     /// Puts what a new configuration wires in force for requests that come from now on.
     pub fn reload(&self, services: Services) {
-        self.shared.doors.house().reloaded(true);
+        self.server().counters().reloaded(true);
         *self.shared.services.write().unwrap_or_else(PoisonError::into_inner) = services;
     }
 
     /// Says where spans go; only the first word on it counts.
     pub fn collect_spans(&self, sink: Arc<dyn SpanSink>) {
+        // Fails where spans go somewhere already.
         let _ = self.shared.spans.set(sink);
     }
 
@@ -173,7 +174,7 @@ impl Gateway {
     }
 
     /// Resolves when no turn is in flight any more: also those whose clients have gone away.
-    pub async fn idle(&self) {
+    pub async fn wait_until_idle(&self) {
         let all = u32::try_from(self.shared.limits.turns_max).unwrap_or(u32::MAX);
         // Fails only when the semaphore is closed, and nobody closes it.
         let _ = self.shared.turns.acquire_many(all).await;
@@ -187,18 +188,14 @@ impl Gateway {
         &*self.shared.proofs
     }
 
-    /// Counts who asks how much.
     pub(crate) fn limiter(&self) -> &RateLimiter {
         &self.shared.limiter
     }
 
     /// How fast a tenant may ask: the operator's word and the tenant's own, whichever is stricter.
     pub(crate) fn rates(&self, tenant: &TenantId) -> Rates {
-        let Services { engine, manners, .. } = self.services();
-        match &engine.steward {
-            Some(steward) => manners.rates.strictest(steward.policy(tenant).1.rates),
-            None => manners.rates,
-        }
+        let Services { engine, settings, .. } = self.services();
+        settings.rates.strictest(engine.policies.in_force(tenant).policy.rates)
     }
 
     /// A place to look at the words of a turn that a limit refuses; `None` where too many wait already.
@@ -209,15 +206,15 @@ impl Gateway {
         look
     }
 
-    /// Forgets kept replies and counted runs whose time is over; called every minute.
-    pub async fn forget_what_is_over(&self) {
+    /// Removes kept replies and counted runs whose time is over; called every minute.
+    pub async fn remove_expired(&self) {
         let engine = self.engine();
-        crate::admission::idempotency::forget_old(&engine).await;
+        remove_expired(&engine).await;
         engine.forget_old_runs().await;
     }
 
-    pub(crate) fn repeats(&self) -> &RepeatDesk {
-        &self.shared.repeats
+    pub(crate) fn running_answers(&self) -> &RunningAnswers {
+        &self.shared.running_answers
     }
 
     pub(crate) fn limits(&self) -> &GatewayLimits {
@@ -225,7 +222,7 @@ impl Gateway {
     }
 
     /// What all large bodies may hold together.
-    pub(crate) fn room(&self) -> &Room {
+    pub(crate) fn room(&self) -> &BodyRoom {
         &self.shared.room
     }
 
@@ -243,5 +240,11 @@ impl Gateway {
 
     pub(crate) fn turns(&self) -> &Arc<Semaphore> {
         &self.shared.turns
+    }
+
+    /// A place among the turns in flight. Beyond their limit nobody waits in line: that would hide the
+    /// overload.
+    pub(crate) fn enter_turn(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())
     }
 }

@@ -8,7 +8,7 @@
 
 use axum::Router;
 use axum::routing::{get, post};
-use conclave_gateway::{Doors, GatewayLimits, serve};
+use conclave_gateway::{GatewayLimits, ServerState, serve};
 use futures_util::future::join_all;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn open(limits: GatewayLimits) -> Open {
         let stop = async {
             let _ = stopped.await;
         };
-        serve(listener, router, limits, &Doors::default(), stop).await
+        serve(listener, router, limits, &ServerState::default(), stop).await
     });
     Open { addr, _stop: stop }
 }

@@ -13,7 +13,7 @@ use conclave_engine::{
     Archive, BuiltIn, Clock, Engine, Entropy, Governed, KeyDesk, Ledger, Memory, Panel, Records,
     Settings, Subjects, Verifier, Workshop,
 };
-use conclave_gateway::{GatewayLimits, Manners, Services};
+use conclave_gateway::{GatewayLimits, GatewaySettings, Services};
 use conclave_instinct::{Instinct, PinnedKey};
 use conclave_people::{GuardedHandOut, People, Staff};
 use conclave_money::{Policies, Steward, StewardState};
@@ -272,8 +272,8 @@ fn retention(config: &Config) -> RetentionRules {
 
 /// How the gateway answers.
 #[must_use]
-pub fn manners(config: &Config) -> Manners {
-    Manners {
+pub fn gateway_settings(config: &Config) -> GatewaySettings {
+    GatewaySettings {
         reply_on_input_block: config.policy.on_input_block == OnInputBlock::Reply,
         omit_own_fields: config.policy.omit_own_fields,
         rates: config.rate_limits.rates(),

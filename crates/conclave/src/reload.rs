@@ -43,7 +43,7 @@ impl Reloading {
                     // In a task of its own: a slow database holds up neither refusals nor a reload.
                     if forgetting.as_ref().is_none_or(JoinHandle::is_finished) {
                         let gateway = self.gateway.clone();
-                        let forget = async move { gateway.forget_what_is_over().await };
+                        let forget = async move { gateway.remove_expired().await };
                         forgetting = Some(tokio::spawn(forget));
                     }
                 }
@@ -67,7 +67,7 @@ impl Reloading {
                 self.say_what_waits(&config);
             }
             Err(error) => {
-                self.gateway.reload_refused();
+                self.gateway.note_refused_reload();
                 self.enter(Kind::AdminAction, "refused");
                 let error = format!("{error:#}");
                 tracing::error!(error, "the configuration is wrong: the old one stays");

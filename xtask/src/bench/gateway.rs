@@ -1,7 +1,7 @@
 //! `cargo xtask bench gateway`: what the gateway adds to a model, and what the disk allows.
 
 use super::{disk, nginx};
-use crate::house::{self, Gateway, Load, Mock, Setup, load};
+use crate::house::{self, GatewayProcess, Load, Mock, Setup, load};
 use crate::process::{cargo, print, run as run_program};
 use anyhow::bail;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ fn setup<'a>(args: &'a Args, home: &'a Path, mock: &'a Mock) -> Setup<'a> {
 }
 
 fn main_table(args: &Args, home: &Path, mock: &Mock) -> anyhow::Result<Measured> {
-    let gateway = Gateway::start(&setup(args, home, mock))?;
+    let gateway = GatewayProcess::start(&setup(args, home, mock))?;
     heading();
     // Warm-up, so that the first line is not about page faults.
     load(&gateway.addr, &gateway.key, &["--concurrency", "16", "--seconds", "1"])?;
@@ -165,7 +165,7 @@ fn loaded(addr: &str, key: &str, options: &[String]) -> anyhow::Result<Load> {
 
 fn compare(
     args: &Args,
-    gateway: &Gateway,
+    gateway: &GatewayProcess,
     mock: &Mock,
     concurrency: usize,
     stream: bool,
@@ -205,7 +205,7 @@ fn streams(args: &Args) -> anyhow::Result<Vec<Streamed>> {
     print(&format!("\nstreams of a model that writes a token every {EVENT_MS} ms, 4 clients"));
     for (name, tables) in [("buffered", ""), ("windowed", "[policy]\nstream = \"windowed\"\n")] {
         let home = house::scratch(args.dir.as_deref())?;
-        let gateway = Gateway::start(&Setup { tables, ..setup(args, home.path(), &mock) })?;
+        let gateway = GatewayProcess::start(&Setup { tables, ..setup(args, home.path(), &mock) })?;
         load(
             &gateway.addr,
             &gateway.key,
@@ -228,13 +228,13 @@ fn streams(args: &Args) -> anyhow::Result<Vec<Streamed>> {
 /// From the start of the program until it is ready, on a directory that is there: the median.
 fn starts(args: &Args, mock: &Mock) -> anyhow::Result<Duration> {
     let home = house::scratch(args.dir.as_deref())?;
-    let first = Gateway::start(&setup(args, home.path(), mock))?;
+    let first = GatewayProcess::start(&setup(args, home.path(), mock))?;
     let first_after = first.ready_after;
     let idle = first.rss_mb()?;
     first.stop()?;
     let mut times = Vec::new();
     for _ in 0..STARTS {
-        let gateway = Gateway::start(&setup(args, home.path(), mock))?;
+        let gateway = GatewayProcess::start(&setup(args, home.path(), mock))?;
         times.push(gateway.ready_after);
         gateway.stop()?;
     }
@@ -260,7 +260,7 @@ fn bare(args: &Args, which: Bare, mock: &Mock) -> anyhow::Result<Option<f64>> {
     for (name, features) in BARE.into_iter().skip(skipped) {
         let program = build_bare(features)?;
         let home = house::scratch(args.dir.as_deref())?;
-        let gateway = Gateway::start(&Setup { program, ..setup(args, home.path(), mock) })?;
+        let gateway = GatewayProcess::start(&Setup { program, ..setup(args, home.path(), mock) })?;
         load(&gateway.addr, &gateway.key, &["--concurrency", "16", "--seconds", "1"])?;
         let before = gateway.cpu_ms()?;
         let through = loaded(&gateway.addr, &gateway.key, &options)?;

@@ -1,6 +1,6 @@
 //! Memory over time: samples while something else runs, and how steeply they rise.
 
-use crate::house::{Gateway, pause};
+use crate::house::{GatewayProcess, pause};
 use crate::process::Running;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ pub struct Samples(Vec<f64>);
 
 impl Samples {
     /// Looks at a gateway's memory until a load generator has ended.
-    pub fn take(gateway: &Gateway, load: &mut Running) -> anyhow::Result<Self> {
+    pub fn take(gateway: &GatewayProcess, load: &mut Running) -> anyhow::Result<Self> {
         let mut samples = Vec::new();
         let mut due = Instant::now();
         while load.0.try_wait()?.is_none() {

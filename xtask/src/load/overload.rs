@@ -4,7 +4,7 @@
 //! pace that does not wait for answers.
 
 use super::{Run, Violations, demand};
-use crate::house::{self, Gateway, Mock, Setup, load};
+use crate::house::{self, GatewayProcess, Mock, Setup, load};
 use crate::process::print;
 
 /// Turns at once.
@@ -25,7 +25,7 @@ const SLOWER_MAX: f64 = 3.0;
 pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
     let mut violations = Violations::new();
     let (mock, home) = (Mock::start(&["--delay-ms", DELAY_MS])?, house::scratch(run.dir)?);
-    let gateway = Gateway::start(&Setup {
+    let gateway = GatewayProcess::start(&Setup {
         home: home.path(),
         program: house::conclave(),
         mock: &mock.addr,

@@ -2,7 +2,7 @@
 
 use super::stop::{acknowledged, decisions};
 use super::{Run, Violations, demand};
-use crate::house::{self, Gateway, Load, Mock, Setup, finish_load, pause, start_load};
+use crate::house::{self, GatewayProcess, Load, Mock, Setup, finish_load, pause, start_load};
 use crate::process::{Running, print};
 use crate::setup;
 use anyhow::{Context, bail};
@@ -41,7 +41,7 @@ pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
             share_secrets(&home.path().join("0"), &place)?;
         }
         let (program, mock) = (house::conclave(), mock.addr.as_str());
-        Gateway::start(&Setup {
+        GatewayProcess::start(&Setup {
             home: &place,
             program,
             mock,
@@ -63,8 +63,8 @@ pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
 fn kill_under_load(
     run: &Run<'_>,
     home: &Path,
-    replicas: &mut [Gateway],
-    start: &impl Fn(usize) -> anyhow::Result<Gateway>,
+    replicas: &mut [GatewayProcess],
+    start: &impl Fn(usize) -> anyhow::Result<GatewayProcess>,
 ) -> anyhow::Result<(Vec<Load>, u32)> {
     let end = Instant::now() + Duration::from_secs(u64::from(run.seconds));
     let every = KILL_EVERY.min(Duration::from_secs(u64::from(run.seconds)) / 4);
@@ -89,7 +89,7 @@ fn kill_under_load(
 
 fn loads_for(
     home: &Path,
-    replicas: &[Gateway],
+    replicas: &[GatewayProcess],
     time: Duration,
     round: usize,
 ) -> anyhow::Result<Vec<Running>> {
@@ -105,7 +105,7 @@ fn loads_for(
 }
 
 fn judge(
-    replicas: &[Gateway],
+    replicas: &[GatewayProcess],
     home: &Path,
     loads: &[Load],
     kills: u32,
@@ -149,7 +149,7 @@ fn judge(
 }
 
 /// What all turns on record cost.
-fn spent_usd(replica: &Gateway) -> anyhow::Result<f64> {
+fn spent_usd(replica: &GatewayProcess) -> anyhow::Result<f64> {
     let usage = replica.get("/v1/usage?by=")?;
     Ok(usage["cost_microusd"].as_f64().context("what was spent")? / 1e6)
 }

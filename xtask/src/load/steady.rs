@@ -2,7 +2,7 @@
 
 use super::memory::Samples;
 use super::{Run, Violations, demand};
-use crate::house::{self, Gateway, Mock, Setup, finish_load, start_load};
+use crate::house::{self, GatewayProcess, Mock, Setup, finish_load, start_load};
 use crate::process::print;
 
 const PER_SECOND: &str = "200";
@@ -11,7 +11,7 @@ const PER_SECOND: &str = "200";
 pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
     let mut violations = Violations::new();
     let (mock, home) = (Mock::start(&["--delay-ms", "20"])?, house::scratch(run.dir)?);
-    let gateway = Gateway::start(&Setup {
+    let gateway = GatewayProcess::start(&Setup {
         home: home.path(),
         program: house::conclave(),
         mock: &mock.addr,

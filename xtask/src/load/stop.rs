@@ -1,7 +1,7 @@
 //! Asked to stop under load.
 
 use super::{Run, Violations, demand};
-use crate::house::{self, Gateway, Mock, Setup, finish_load, pause, start_load};
+use crate::house::{self, GatewayProcess, Mock, Setup, finish_load, pause, start_load};
 use crate::process::print;
 use anyhow::Context;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
         tables: "",
         second_tier: "never",
     };
-    let gateway = Gateway::start(&setup)?;
+    let gateway = GatewayProcess::start(&setup)?;
     let (ids, seconds) = (home.path().join("ids"), run.seconds.to_string());
     let written = ids.display().to_string();
     let options = ["--concurrency", "64", "--seconds", &seconds, "--ids", &written];
@@ -33,7 +33,7 @@ pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
     let acknowledged = acknowledged(&ids)?;
     let verified = verify(home.path())?;
     demand(&mut violations, verified, || "the ledger does not verify".to_owned());
-    let gateway = Gateway::start(&setup)?;
+    let gateway = GatewayProcess::start(&setup)?;
     let found = decisions(&gateway)?;
     let lost = acknowledged.difference(&found).count();
     gateway.stop()?;
@@ -57,7 +57,7 @@ pub fn acknowledged(file: &Path) -> anyhow::Result<BTreeSet<String>> {
 }
 
 /// The id of every decision that a gateway knows.
-pub fn decisions(gateway: &Gateway) -> anyhow::Result<BTreeSet<String>> {
+pub fn decisions(gateway: &GatewayProcess) -> anyhow::Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     let mut page = "/v1/decisions?limit=500".to_owned();
     loop {

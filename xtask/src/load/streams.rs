@@ -2,7 +2,7 @@
 
 use super::memory::Samples;
 use super::{Run, Violations, demand};
-use crate::house::{self, Gateway, Mock, Setup, finish_load, start_load};
+use crate::house::{self, GatewayProcess, Mock, Setup, finish_load, start_load};
 use crate::process::print;
 
 const STREAMS: &str = "1000";
@@ -15,7 +15,7 @@ pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
     let mock = Mock::start(&["--event-ms", EVENT_MS])?;
     for (name, tables) in [("buffered", ""), ("windowed", "[policy]\nstream = \"windowed\"\n")] {
         let home = house::scratch(run.dir)?;
-        let gateway = Gateway::start(&Setup {
+        let gateway = GatewayProcess::start(&Setup {
             home: home.path(),
             program: house::conclave(),
             mock: &mock.addr,

@@ -1,153 +1,488 @@
-//! What every endpoint that takes a request body does first: the key, the body, its JSON, the turn.
+//! Who comes in: the key or token of a caller and what it opens, the request they send, and the person
+//! who speaks in it.
+//!
+//! **Invariant:** a role opens what it is given by name in [`role_opens`], and nothing else.
+//! **Invariant:** a person's token opens what concerns that person alone, and never a route that talks.
+//! **Invariant:** every request that is let in is counted, also one that then cannot be read.
 
-use crate::admission::auth::{Need, admit, permit};
-use crate::admission::idempotency::Repeat;
-use crate::admission::intake::{Share, Whole};
-use crate::admission::{identity, intake, pacing, strict_json};
+use crate::admission::body::{BodyShare, RequestBody, discard_body, parse_json, read_body};
+use crate::admission::idempotency::IdempotencyKey;
+use crate::admission::rates;
+use crate::admission::tokens;
 use crate::error::ApiError;
 use crate::state::Gateway;
-use crate::wire::inquiry::Inquiry;
+use crate::wire::Inquiry;
+use axum::body::Body;
 use axum::extract::Request;
-use conclave_engine::{KeyRecord, Turn};
-use http::HeaderMap;
-use serde_json::Value;
+use conclave_core::{
+    Message, Mode, Persona, Role, Sensitivity, SessionId, TenantId, TurnContext, UserId,
+};
+use conclave_engine::{KeyRecord, KeyRole, Turn};
+use http::request::Parts;
+use http::{HeaderMap, header};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
+/// The longest key worth looking up.
+const KEY_BYTES_MAX: usize = 256;
+/// The header that names a conversation.
+const SESSION_HEADER: &str = "x-conclave-session-id";
+
+/// What a route is about; deny by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Talk through the gateway.
+    Converse,
+    /// List decisions and read what is public of them.
+    Audit,
+    /// Ask why.
+    Explain,
+    /// Have it proved that a decision is in the log.
+    Prove,
+    /// Read the entries of the whole log, without words.
+    Entries,
+    /// Be given everything that is kept of a person, words too.
+    Export,
+    /// Erase a person.
+    Erase,
+    /// Read policies and tenants.
+    Policies,
+    /// Change policies and tenants.
+    Govern,
+    /// See what was used and spent.
+    Usage,
+    /// Keep and read what people agreed to.
+    Consents,
+    /// Read what is public of protocols.
+    ReadProtocols,
+    /// Change a protocol, or who speaks for a community; the records know whose it is.
+    EditProtocols,
+    /// See what waits for people; the records know whose it is.
+    ReadReviews,
+    /// Claim and decide; the records know whose it is.
+    DecideReviews,
+    /// Say where events are sent to.
+    Webhooks,
+    /// See which recipes there are, and what is counted of them.
+    Recipes,
+    /// Make, see, replace and withdraw keys.
+    Keys,
+    /// Make tokens for the people at the other end.
+    Tokens,
+}
+
+/// The one person, and the one conversation of theirs, that a token is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TokenHolder {
+    pub user: UserId,
+    pub session: Option<SessionId>,
+}
+
+/// Somebody who was let in: a key, or a person with a token that the key made.
+pub(crate) struct AdmittedCaller {
+    pub key: KeyRecord,
+    pub holder: Option<TokenHolder>,
+}
+
+/// How much of a decision a caller may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DecisionSight {
+    /// Votes and scores.
+    Public,
+    /// The words too.
+    Words,
+}
+
+/// The caller's key, if it opens this and the limits let it. A person's token opens nothing here.
+pub(crate) fn admit_key(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    need: Need,
+) -> Result<KeyRecord, ApiError> {
+    let key = permit_key(gateway, headers, need)?;
+    rates::count_request(gateway, &key)?;
+    Ok(key)
+}
+
+/// The caller's key, if it opens this; the request is counted by whoever finds out who speaks.
+fn permit_key(gateway: &Gateway, headers: &HeaderMap, need: Need) -> Result<KeyRecord, ApiError> {
+    let caller =
+        identify_caller(gateway, headers).ok_or_else(|| rates::refuse_stranger(gateway))?;
+    if caller.holder.is_none() && role_opens(caller.key.role, need) {
+        return Ok(caller.key);
+    }
+    Err(role_forbids())
+}
+
+/// The same for what concerns one person: their token opens it too, where it is their own.
+pub(crate) fn admit_person(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    need: Need,
+) -> Result<AdmittedCaller, ApiError> {
+    let caller =
+        identify_caller(gateway, headers).ok_or_else(|| rates::refuse_stranger(gateway))?;
+    let is_open = match &caller.holder {
+        Some(_) => matches!(need, Need::Explain | Need::Prove),
+        None => role_opens(caller.key.role, need),
+    };
+    if !is_open {
+        return Err(role_forbids());
+    }
+    rates::count_request(gateway, &caller.key)?;
+    Ok(caller)
+}
+
+fn role_forbids() -> ApiError {
+    ApiError::forbidden("This key's role does not open this.")
+}
+
+/// Who calls, if their key or token is valid at all.
+pub(crate) fn identify_caller(gateway: &Gateway, headers: &HeaderMap) -> Option<AdmittedCaller> {
+    let shown = bearer_text(headers).or_else(|| headers.get("x-api-key")?.to_str().ok())?;
+    if shown.starts_with(tokens::PREFIX) {
+        return tokens::read_token(gateway, shown);
+    }
+    if shown.len() > KEY_BYTES_MAX {
+        return None;
+    }
+    let now_ms = gateway.engine().clock.now_ms();
+    let key = gateway.keys().find(shown).filter(|record| record.is_valid_at(now_ms))?;
+    Some(AdmittedCaller { key, holder: None })
+}
+
+fn bearer_text(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+const fn role_opens(role: KeyRole, need: Need) -> bool {
+    match role {
+        KeyRole::Owner => true,
+        KeyRole::App => matches!(
+            need,
+            Need::Converse
+                | Need::Explain
+                | Need::Prove
+                | Need::Recipes
+                | Need::Consents
+                | Need::ReadProtocols
+                | Need::ReadReviews
+                | Need::Tokens
+        ),
+        KeyRole::Admin => matches!(
+            need,
+            Need::Audit
+                | Need::Prove
+                | Need::Recipes
+                | Need::Erase
+                | Need::Policies
+                | Need::Govern
+                | Need::Usage
+                | Need::Consents
+                | Need::ReadProtocols
+                | Need::ReadReviews
+                | Need::Webhooks
+        ),
+        KeyRole::Auditor => matches!(
+            need,
+            Need::Audit
+                | Need::Prove
+                | Need::Recipes
+                | Need::Entries
+                | Need::Policies
+                | Need::Usage
+                | Need::ReadProtocols
+                | Need::ReadReviews
+        ),
+        KeyRole::Reviewer => {
+            matches!(need, Need::ReadProtocols | Need::ReadReviews | Need::DecideReviews)
+        }
+        KeyRole::Elder => matches!(
+            need,
+            Need::ReadProtocols | Need::EditProtocols | Need::ReadReviews | Need::DecideReviews
+        ),
+    }
+}
+
+/// Words are for the owner alone until reviews grant them to a reviewer.
+pub(crate) const fn sight_of(role: KeyRole) -> DecisionSight {
+    match role {
+        KeyRole::Owner => DecisionSight::Words,
+        _ => DecisionSight::Public,
+    }
+}
+
 /// A request whose key opens this, and whose body is JSON.
-pub(crate) struct Entered {
+pub(crate) struct AdmittedRequest {
     pub headers: HeaderMap,
     pub key: KeyRecord,
     pub document: Value,
     /// Names the request and what it says, where it asks to be answered once.
-    pub repeat: Option<Repeat>,
+    pub idempotency_key: Option<IdempotencyKey>,
     /// Its place among the large bodies.
-    _share: Share,
+    _share: BodyShare,
 }
 
-impl Entered {
+/// Lets a request in, or says why not. One without a body is taken for `empty`, where that is something.
+pub(crate) async fn admit_request(
+    gateway: &Gateway,
+    request: Request,
+    need: Need,
+    empty: Option<Value>,
+) -> Result<AdmittedRequest, ApiError> {
+    let (parts, body) = request.into_parts();
+    match admit_key(gateway, &parts.headers, need) {
+        Ok(key) => Ok(read_document(gateway, &parts, body, empty).await?.sent_by(key, parts)),
+        Err(refusal) => Err(turn_away(&parts.headers, body, refusal).await),
+    }
+}
+
+/// The same for a turn, which is counted once it is known who speaks.
+pub(crate) async fn admit_talk(
+    gateway: &Gateway,
+    request: Request,
+) -> Result<AdmittedRequest, ApiError> {
+    let (parts, body) = request.into_parts();
+    match permit_key(gateway, &parts.headers, Need::Converse) {
+        Ok(key) => match read_document(gateway, &parts, body, None).await {
+            Ok(read) => Ok(read.sent_by(key, parts)),
+            Err(wrong) => Err(count_unread(gateway, &key, wrong)),
+        },
+        Err(refusal) => Err(turn_away(&parts.headers, body, refusal).await),
+    }
+}
+
+/// Refuses somebody whose body may still be on its way: who is still sending cannot read a refusal. Of what
+/// they send nothing is kept.
+async fn turn_away(headers: &HeaderMap, mut body: Body, refusal: ApiError) -> ApiError {
+    discard_body(&mut body, headers).await;
+    refusal
+}
+
+/// What a body says, whoever sent it.
+struct ReadDocument {
+    document: Value,
+    idempotency_key: Option<IdempotencyKey>,
+    share: BodyShare,
+}
+
+impl ReadDocument {
+    fn sent_by(self, key: KeyRecord, parts: Parts) -> AdmittedRequest {
+        let Self { document, idempotency_key, share } = self;
+        let headers = parts.headers;
+        AdmittedRequest { headers, key, document, idempotency_key, _share: share }
+    }
+}
+
+async fn read_document(
+    gateway: &Gateway,
+    parts: &Parts,
+    body: Body,
+    empty: Option<Value>,
+) -> Result<ReadDocument, ApiError> {
+    let RequestBody { bytes, share } =
+        read_body(&parts.headers, body, gateway.limits(), gateway.room()).await?;
+    let malformed = |error| ApiError::malformed(format!("The body is not valid JSON: {error}."));
+    let document = match empty {
+        Some(empty) if bytes.is_empty() => empty,
+        _ => parse_json(&bytes).map_err(malformed)?,
+    };
+    let idempotency_key = IdempotencyKey::read(parts, &bytes)?;
+    Ok(ReadDocument { document, idempotency_key, share })
+}
+
+/// The error, or that the limits do not let even that be said.
+fn count_unread(gateway: &Gateway, key: &KeyRecord, wrong: ApiError) -> ApiError {
+    rates::count_request(gateway, key).err().unwrap_or(wrong)
+}
+
+/// What a request to talk comes to: a turn, and how its client wants to be answered.
+pub(crate) struct TalkRequest {
+    pub turn: Turn,
+    /// Whether the client reads events.
+    pub streams: bool,
+    /// Whether the client will parse the whole reply as JSON.
+    pub structured: bool,
+}
+
+impl AdmittedRequest {
     /// What was read of a request to talk. One that cannot be read is no turn, and counts all the same.
-    pub(crate) fn understood<T>(
+    pub(crate) fn or_count<T>(
         &self,
         gateway: &Gateway,
         read: Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        read.map_err(|wrong| counted(gateway, &self.key, wrong))
+        read.map_err(|wrong| count_unread(gateway, &self.key, wrong))
+    }
+
+    /// Finds out who speaks, and in which conversation and circumstances.
+    pub(crate) fn begin_talk(
+        &self,
+        gateway: &Gateway,
+        inquiry: Inquiry,
+    ) -> Result<TalkRequest, ApiError> {
+        let streams = inquiry.stream;
+        let structured = inquiry.structured;
+        let turn = self.or_count(gateway, self.make_turn(gateway, inquiry))?;
+        Ok(TalkRequest { turn, streams, structured })
+    }
+
+    /// The turn that an inquiry is.
+    pub(crate) fn make_turn(&self, gateway: &Gateway, inquiry: Inquiry) -> Result<Turn, ApiError> {
+        let user = inquiry.user;
+        let session = match inquiry.session {
+            Some(session) if !self.headers.contains_key(SESSION_HEADER) => session,
+            _ => self.session_of(user.as_ref(), &inquiry.conversation)?,
+        };
+        let context = self.context_of(gateway, inquiry.metadata.as_ref())?;
+        Ok(Turn {
+            tenant: self.key.tenant.clone(),
+            key: Some(self.key.id.clone()),
+            user,
+            session,
+            model: inquiry.model,
+            choices: inquiry.choices,
+            conversation: inquiry.conversation,
+            body: Arc::new(inquiry.body),
+            context,
+            kept: inquiry.kept.map(Arc::new),
+        })
+    }
+
+    /// The circumstances that headers and metadata state.
+    pub(crate) fn context_of(
+        &self,
+        gateway: &Gateway,
+        metadata: Option<&Map<String, Value>>,
+    ) -> Result<TurnContext, ApiError> {
+        let modes_allowed = &gateway.engine().settings.modes_allowed;
+        StatedCircumstances { headers: &self.headers, metadata }.read(modes_allowed)
+    }
+
+    /// The conversation: the header, else a digest of the person and their first words.
+    pub(crate) fn session_of(
+        &self,
+        user: Option<&UserId>,
+        conversation: &[Message],
+    ) -> Result<SessionId, ApiError> {
+        session_of(&self.headers, &self.key.tenant, user, conversation)
     }
 }
 
-/// The error, or that the limits do not let even that be said.
-fn counted(gateway: &Gateway, key: &KeyRecord, wrong: ApiError) -> ApiError {
-    pacing::count(gateway, key).err().unwrap_or(wrong)
-}
-
-/// Lets a request in, or says why not.
-pub(crate) async fn enter(
-    gateway: &Gateway,
-    request: Request,
-    need: Need,
-) -> Result<Entered, ApiError> {
-    let key = admit(gateway, request.headers(), need);
-    let (key, request) = known(request, key).await?;
-    read(gateway, request, None).await.map(|read| read.by(key))
-}
-
-/// The same; a body that is empty means `default`.
-pub(crate) async fn enter_or(
-    gateway: &Gateway,
-    request: Request,
-    need: Need,
-    default: Value,
-) -> Result<Entered, ApiError> {
-    let key = admit(gateway, request.headers(), need);
-    let (key, request) = known(request, key).await?;
-    read(gateway, request, Some(default)).await.map(|read| read.by(key))
-}
-
-/// The same for a turn, which is counted once it is known who speaks.
-pub(crate) async fn enter_to_talk(
-    gateway: &Gateway,
-    request: Request,
-) -> Result<Entered, ApiError> {
-    let key = permit(gateway, request.headers(), Need::Converse);
-    let (key, request) = known(request, key).await?;
-    match read(gateway, request, None).await {
-        Ok(read) => Ok(read.by(key)),
-        Err(wrong) => Err(counted(gateway, &key, wrong)),
+fn session_of(
+    headers: &HeaderMap,
+    tenant: &TenantId,
+    user: Option<&UserId>,
+    conversation: &[Message],
+) -> Result<SessionId, ApiError> {
+    let wrong = |message: String| ApiError::invalid(SESSION_HEADER, message);
+    if let Some(value) = headers.get(SESSION_HEADER) {
+        let name = value.to_str().map_err(|_| wrong("must be visible ASCII".into()))?;
+        return SessionId::new(name).map_err(|error| wrong(error.to_string()));
     }
+    let mut hash = Sha256::new();
+    for part in [tenant.as_str(), user.map_or("", UserId::as_str)] {
+        hash.update(part.len().to_be_bytes());
+        hash.update(part);
+    }
+    if let Some(first) = conversation.iter().find(|message| message.role == Role::User) {
+        hash.update(first.content.as_text().as_bytes());
+    }
+    let digest = hex::encode(&hash.finalize()[..16]);
+    SessionId::new(digest).map_err(|error| wrong(error.to_string()))
 }
 
-/// The request of somebody who was let in.
-async fn known(
-    request: Request,
-    key: Result<KeyRecord, ApiError>,
-) -> Result<(KeyRecord, Request), ApiError> {
-    match key {
-        Ok(key) => Ok((key, request)),
-        Err(error) => {
-            let (parts, mut body) = request.into_parts();
-            // A client that is still sending cannot read our refusal; of what it sends nothing is kept.
-            intake::discard(&mut body, &parts.headers).await;
-            Err(error)
+/// What a request states of a person's circumstances: `x-conclave-NAME`, else `metadata.conclave_NAME`.
+struct StatedCircumstances<'a> {
+    headers: &'a HeaderMap,
+    metadata: Option<&'a Map<String, Value>>,
+}
+
+impl StatedCircumstances<'_> {
+    fn read(&self, modes_allowed: &[Mode]) -> Result<TurnContext, ApiError> {
+        let mode = self.parse("mode", Mode::parse)?.unwrap_or_default();
+        if !modes_allowed.contains(&mode) {
+            return Err(ApiError::forbidden(format!(
+                "The mode `{}` is not allowed here.",
+                mode.as_str()
+            )));
+        }
+        Ok(TurnContext {
+            mode,
+            country: self.parse("country", parse_country)?,
+            language: self.parse("language", parse_language)?,
+            persona: self.parse("persona", Persona::parse)?.unwrap_or_default(),
+            sensitivity: self.parse("sensitivity", Sensitivity::parse)?.unwrap_or_default(),
+            affiliations: self.parse("affiliations", parse_list)?.unwrap_or_default(),
+            labels: self.parse("labels", parse_list)?.unwrap_or_default(),
+            audience: self.parse("audience", parse_audience)?,
+            minor: self.parse("minor", parse_flag)?.unwrap_or_default(),
+            vulnerable: self.parse("vulnerable", parse_flag)?.unwrap_or_default(),
+        })
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, ApiError> {
+        let header = format!("x-conclave-{}", name.replace('_', "-"));
+        if let Some(value) = self.headers.get(&header) {
+            let text = value
+                .to_str()
+                .map_err(|_| ApiError::invalid(header.clone(), "must be visible ASCII"))?;
+            return Ok(Some(text.trim().to_owned()));
+        }
+        let key = format!("conclave_{name}");
+        match self.metadata.and_then(|metadata| metadata.get(&key)) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
+            Some(Value::Bool(flag)) => Ok(Some(flag.to_string())),
+            Some(_) => Err(ApiError::invalid(format!("metadata.{key}"), "must be a string")),
         }
     }
-}
 
-/// A request that was read, whoever sent it.
-struct Read {
-    headers: HeaderMap,
-    document: Value,
-    repeat: Option<Repeat>,
-    share: Share,
-}
-
-impl Read {
-    fn by(self, key: KeyRecord) -> Entered {
-        let Self { headers, document, repeat, share } = self;
-        Entered { headers, key, document, repeat, _share: share }
+    fn parse<T>(&self, name: &str, parse: fn(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        parse(&text).map(Some).ok_or_else(|| {
+            ApiError::invalid(format!("conclave_{name}"), format!("`{text}` is not known"))
+        })
     }
 }
 
-async fn read(
-    gateway: &Gateway,
-    request: Request,
-    default: Option<Value>,
-) -> Result<Read, ApiError> {
-    let (parts, body) = request.into_parts();
-    let Whole { bytes, share } =
-        intake::read(&parts.headers, body, gateway.limits(), gateway.room()).await?;
-    let malformed = |error| ApiError::malformed(format!("The body is not valid JSON: {error}."));
-    let document = match default {
-        Some(default) if bytes.is_empty() => default,
-        _ => strict_json::parse(&bytes).map_err(malformed)?,
-    };
-    let repeat = Repeat::of(&parts, &bytes)?;
-    Ok(Read { headers: parts.headers, document, repeat, share })
+fn parse_country(text: &str) -> Option<String> {
+    let letters = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    letters.then(|| text.to_ascii_uppercase())
 }
 
-/// The turn that an inquiry is.
-pub(crate) fn turn(
-    gateway: &Gateway,
-    headers: &HeaderMap,
-    key: &KeyRecord,
-    inquiry: Inquiry,
-) -> Result<Turn, ApiError> {
-    let user = inquiry.user;
-    let session = match inquiry.session {
-        Some(session) if !headers.contains_key(identity::SESSION_HEADER) => session,
-        _ => identity::session(headers, &key.tenant, user.as_ref(), &inquiry.conversation)?,
-    };
-    let modes = &gateway.engine().settings.modes_allowed;
-    let context = identity::context(headers, inquiry.metadata.as_ref(), modes)?;
-    Ok(Turn {
-        tenant: key.tenant.clone(),
-        key: Some(key.id.clone()),
-        user,
-        session,
-        model: inquiry.model,
-        choices: inquiry.choices,
-        conversation: inquiry.conversation,
-        body: Arc::new(inquiry.body),
-        context,
-        kept: inquiry.kept.map(Arc::new),
-    })
+fn parse_language(text: &str) -> Option<String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let primary = text.split('-').next()?;
+    (plain && (2..=3).contains(&primary.len())).then(|| primary.to_ascii_lowercase())
 }
+
+fn parse_list(text: &str) -> Option<Vec<String>> {
+    let items: Vec<_> = text
+        .split(',')
+        .map(|item| item.trim().to_owned())
+        .filter(|item| !item.is_empty())
+        .collect();
+    (items.len() <= 32).then_some(items)
+}
+
+fn parse_audience(text: &str) -> Option<String> {
+    (1..=120).contains(&text.len()).then(|| text.to_owned())
+}
+
+fn parse_flag(text: &str) -> Option<bool> {
+    match text {
+        "true" | "1" | "yes" => Some(true),
+        "false" | "0" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "entrance_tests.rs"]
+mod tests;

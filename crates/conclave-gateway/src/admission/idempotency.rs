@@ -11,6 +11,8 @@
 
 use crate::error::ApiError;
 use crate::state::Gateway;
+use axum::body::Body;
+use axum::response::Response;
 use bytes::Bytes;
 use conclave_core::{SessionId, TenantId, UserId};
 use conclave_engine::{
@@ -18,6 +20,7 @@ use conclave_engine::{
     Records, RecordsError, Turn,
 };
 use http::request::Parts;
+use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -25,8 +28,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// The header.
-pub(crate) const HEADER: &str = "idempotency-key";
+const HEADER: &str = "idempotency-key";
 const KEY_BYTES_MAX: usize = 255;
 /// How long an answer is kept.
 const KEPT_MS: u64 = 24 * 3600 * 1000;
@@ -42,16 +44,16 @@ const BODY_BYTES_MAX: usize = RECORD_BYTES_MAX - 16 * 1024;
 const RUNNING: &str = "running";
 const ANSWERED: &str = "answered";
 
-/// A request that asks to be answered once.
+/// The key of a request that asks to be answered once, and a digest of what it asks.
 #[derive(Clone, Debug)]
-pub(crate) struct Repeat {
+pub(crate) struct IdempotencyKey {
     key: String,
     digest: String,
 }
 
-impl Repeat {
+impl IdempotencyKey {
     /// Reads the header; the digest is of everything that the answer depends on.
-    pub(crate) fn of(parts: &Parts, body: &[u8]) -> Result<Option<Self>, ApiError> {
+    pub(crate) fn read(parts: &Parts, body: &[u8]) -> Result<Option<Self>, ApiError> {
         let mut given = parts.headers.get_all(HEADER).iter();
         let Some(value) = given.next() else { return Ok(None) };
         let key = value.to_str().ok().map(str::trim);
@@ -79,139 +81,175 @@ impl Repeat {
     }
 }
 
-/// An answer as it left.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept {
-    pub digest: String,
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    /// `None` where it was too long to be kept.
-    pub body: Option<String>,
+/// Whether a request was sent before.
+pub(crate) enum RepeatCheck {
+    /// It was, and these are the bytes of its answer.
+    Answered(Response),
+    /// It is the first; others may wait for its answer where there is a claim.
+    First(Option<AnswerClaim>),
 }
 
-/// What a request with a key is told.
-pub(crate) enum Entry {
-    /// It was answered before.
-    Again(Kept),
-    /// It is the first.
-    First(Claim),
+/// An answer as it left. The records hold it in this form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct KeptAnswer {
+    digest: String,
+    status: u16,
+    headers: Vec<(String, String)>,
+    /// `None` where it was too long to be kept.
+    body: Option<String>,
+}
+
+impl KeptAnswer {
+    fn of_response(digest: &str, response: &Response, frames: &[Bytes]) -> Self {
+        let headers = response.headers().iter().filter_map(|(name, value)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        });
+        Self {
+            digest: digest.to_owned(),
+            status: response.status().as_u16(),
+            headers: headers.collect(),
+            body: String::from_utf8(frames.concat()).ok(),
+        }
+    }
+
+    /// The same answer once more, in the same bytes.
+    fn replay(self) -> Result<Response, ApiError> {
+        let body = self.body.ok_or_else(ApiError::idempotency_gone)?;
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or_default();
+        for (name, value) in self.headers {
+            let name = HeaderName::try_from(name);
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
+                response.headers_mut().insert(name, value);
+            }
+        }
+        response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
+        Ok(response)
+    }
 }
 
 /// Where the first tells its answer, and where others wait for it.
-type Tell = watch::Sender<Option<Arc<Kept>>>;
-type Wait = watch::Receiver<Option<Arc<Kept>>>;
-type Running = HashMap<String, (String, Wait)>;
+type AnswerSender = watch::Sender<Option<Arc<KeptAnswer>>>;
+type AnswerReceiver = watch::Receiver<Option<Arc<KeptAnswer>>>;
 
-/// Who is being answered in this process.
+/// A request that is being answered in this process.
+struct RunningAnswer {
+    digest: String,
+    answer: AnswerReceiver,
+}
+
+/// Which requests with a key are being answered in this process.
 #[derive(Default)]
-pub(crate) struct RepeatDesk {
-    running: Mutex<Running>,
+pub(crate) struct RunningAnswers {
+    by_id: Mutex<HashMap<String, RunningAnswer>>,
     kept: AtomicU32,
 }
 
-impl RepeatDesk {
-    fn lock(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+impl RunningAnswers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, RunningAnswer>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The right to answer a request for everybody who repeats it.
-pub(crate) struct Claim {
+pub(crate) struct AnswerClaim {
     gateway: Gateway,
     place: RecordKey,
     digest: String,
-    /// Whose key seals the answer, and the version of the claim; absent where nothing can be kept.
-    seal: Option<([u8; 16], u64)>,
-    tell: Tell,
+    /// Absent where nothing can be kept.
+    seal: Option<ClaimSeal>,
+    tell: AnswerSender,
+}
+
+/// Whose key seals the answer, and the version of the claim in the records.
+#[derive(Clone, Copy)]
+struct ClaimSeal {
+    subject: [u8; 16],
+    version: u64,
 }
 
 /// Whose words an answer holds.
 #[derive(Clone, Copy)]
-pub(crate) struct Person<'a> {
-    tenant: &'a TenantId,
+pub(crate) struct AnswerOwner<'a> {
+    pub tenant: &'a TenantId,
     /// Who it is, where somebody is named.
-    user: Option<&'a UserId>,
-    session: &'a SessionId,
+    pub user: Option<&'a UserId>,
+    pub session: &'a SessionId,
 }
 
-impl<'a> Person<'a> {
-    /// Whoever a turn is of.
-    pub(crate) const fn of(turn: &'a Turn) -> Self {
+impl<'a> AnswerOwner<'a> {
+    pub(crate) const fn of_turn(turn: &'a Turn) -> Self {
         Self { tenant: &turn.tenant, user: turn.user.as_ref(), session: &turn.session }
     }
-
-    /// Whoever else.
-    pub(crate) const fn named(
-        tenant: &'a TenantId,
-        user: Option<&'a UserId>,
-        session: &'a SessionId,
-    ) -> Self {
-        Self { tenant, user, session }
-    }
 }
 
-/// Answers from what was kept, or claims the right to answer.
-pub(crate) async fn begin(
+/// Answers from what was kept, or says that this request is the first.
+pub(crate) async fn check_repeat(
     gateway: &Gateway,
     key: &KeyRecord,
-    repeat: &Repeat,
-    person: Person<'_>,
-) -> Result<Entry, ApiError> {
+    asked: Option<&IdempotencyKey>,
+    owner: AnswerOwner<'_>,
+) -> Result<RepeatCheck, ApiError> {
+    let Some(asked) = asked else { return Ok(RepeatCheck::First(None)) };
     let engine = gateway.engine();
-    let subject = subject_of(&engine, person).await;
-    let person = person.user.and(subject).map(hex::encode).unwrap_or_default();
-    let name = [key.tenant.as_str(), key.id.as_str(), &person, &repeat.key].join("\n");
+    let subject = subject_of(&engine, owner).await;
+    let person = owner.user.and(subject).map(hex::encode).unwrap_or_default();
+    let name = [key.tenant.as_str(), key.id.as_str(), &person, &asked.key].join("\n");
     let id = hex::encode(gateway.keys().mark(&format!("idempotency\n{name}")));
     let place = RecordKey { kind: RecordKind::KeptReply, tenant: key.tenant.clone(), id };
     loop {
-        match first_or_wait(gateway, &place, repeat)? {
-            Ok(tell) => {
-                let digest = repeat.digest.clone();
-                let claim = Claim { gateway: gateway.clone(), place, digest, seal: None, tell };
-                return claim.look(&engine, subject).await;
+        match enter_running(gateway, &place, asked)? {
+            FirstOrWait::First(tell) => {
+                let digest = asked.digest.clone();
+                let claim =
+                    AnswerClaim { gateway: gateway.clone(), place, digest, seal: None, tell };
+                return claim.enter_in_records(&engine, subject).await;
             }
-            Err(mut answer) => {
+            FirstOrWait::Wait(mut answer) => {
                 // Whoever was first is gone without an answer when nothing comes: then it is our turn.
                 if answer.wait_for(Option::is_some).await.is_ok()
                     && let Some(kept) = answer.borrow().as_deref()
                 {
-                    return Ok(Entry::Again(kept.clone()));
+                    return kept.clone().replay().map(RepeatCheck::Answered);
                 }
             }
         }
     }
 }
 
+enum FirstOrWait {
+    First(AnswerSender),
+    Wait(AnswerReceiver),
+}
+
 /// A place to tell others from, for the first; for others a place to wait at.
-fn first_or_wait(
+fn enter_running(
     gateway: &Gateway,
     place: &RecordKey,
-    repeat: &Repeat,
-) -> Result<Result<Tell, Wait>, ApiError> {
-    let mut running = gateway.repeats().lock();
-    if let Some((digest, answer)) = running.get(&place.id)
-        && answer.has_changed().is_ok()
+    asked: &IdempotencyKey,
+) -> Result<FirstOrWait, ApiError> {
+    let mut running = gateway.running_answers().lock();
+    if let Some(first) = running.get(&place.id)
+        && first.answer.has_changed().is_ok()
     {
-        let same = *digest == repeat.digest;
-        return if same {
-            Ok(Err(answer.clone()))
-        } else {
-            Err(ApiError::idempotency_key_reused())
-        };
+        if first.digest != asked.digest {
+            return Err(ApiError::idempotency_key_reused());
+        }
+        return Ok(FirstOrWait::Wait(first.answer.clone()));
     }
-    let (tell, wait) = watch::channel(None);
-    running.insert(place.id.clone(), (repeat.digest.clone(), wait));
-    Ok(Ok(tell))
+    let (tell, answer) = watch::channel(None);
+    running.insert(place.id.clone(), RunningAnswer { digest: asked.digest.clone(), answer });
+    Ok(FirstOrWait::First(tell))
 }
 
 /// Whose key seals what the person was told; `None` if it cannot be had now.
-async fn subject_of(engine: &Engine, person: Person<'_>) -> Option<[u8; 16]> {
-    let named = match person.user {
+async fn subject_of(engine: &Engine, owner: AnswerOwner<'_>) -> Option<[u8; 16]> {
+    let named = match owner.user {
         Some(_) => {
-            let named = engine.subjects.name(person.tenant, person.user, person.session).await;
+            let named = engine.subjects.name(owner.tenant, owner.user, owner.session).await;
             named.map(|named| named.subject)
         }
-        None => engine.subjects.nobody(person.tenant).await.map(Some),
+        None => engine.subjects.nobody(owner.tenant).await.map(Some),
     };
     named
         .inspect_err(
@@ -221,21 +259,50 @@ async fn subject_of(engine: &Engine, person: Person<'_>) -> Option<[u8; 16]> {
         .flatten()
 }
 
-impl Claim {
+/// Keeps an answer for whoever repeats its request, where somebody may. An answer that is not kept says so:
+/// its client must know that a second try would be a second turn.
+pub(crate) async fn keep_answer(
+    mut response: Response,
+    frames: &[Bytes],
+    claim: Option<AnswerClaim>,
+) -> Response {
+    let Some(claim) = claim else { return response };
+    let answer = KeptAnswer::of_response(&claim.digest, &response, frames);
+    if !claim.keep_and_tell(answer).await {
+        let unkept = HeaderValue::from_static("not-kept");
+        response.headers_mut().insert("x-conclave-idempotency", unkept);
+    }
+    response
+}
+
+/// Gives a claim back: nothing was decided, and whoever asks again is the first.
+pub(crate) async fn give_back_claim(claim: Option<AnswerClaim>) {
+    let Some(claim) = claim else { return };
+    let records = claim.gateway.engine().governed.records.clone();
+    if let (Some(records), Some(seal)) = (records, claim.seal) {
+        claim.remove_record(&*records, seal.version).await;
+    }
+}
+
+impl AnswerClaim {
     /// Looks what the records know of this key, and enters the claim there.
-    async fn look(mut self, engine: &Engine, subject: Option<[u8; 16]>) -> Result<Entry, ApiError> {
+    async fn enter_in_records(
+        mut self,
+        engine: &Engine,
+        subject: Option<[u8; 16]>,
+    ) -> Result<RepeatCheck, ApiError> {
         let (Some(records), Some(subject)) = (engine.governed.records.clone(), subject) else {
-            return Ok(Entry::First(self));
+            return Ok(RepeatCheck::First(Some(self)));
         };
         let now_ms = engine.clock.now_ms();
         let known = match records.get(self.place.clone()).await {
             Ok(known) => known,
-            Err(error) => return Ok(self.unkept(&error)),
+            Err(error) => return Ok(self.go_on_unkept(&error)),
         };
         let version = match known {
             None => 0,
             Some(record) => {
-                let kept: Kept = serde_json::from_value(record.data).unwrap_or_default();
+                let kept: KeptAnswer = serde_json::from_value(record.data).unwrap_or_default();
                 if kept.digest != self.digest {
                     return Err(ApiError::idempotency_key_reused());
                 }
@@ -243,111 +310,92 @@ impl Claim {
                 match (record.state == ANSWERED, is_over) {
                     (true, false) => {
                         self.tell.send_replace(Some(Arc::new(kept.clone())));
-                        return Ok(Entry::Again(kept));
+                        return kept.replay().map(RepeatCheck::Answered);
                     }
                     (false, false) => return Err(ApiError::idempotency_in_progress()),
                     (_, true) => record.version,
                 }
             }
         };
-        let claim = Kept { digest: self.digest.clone(), ..Kept::default() };
-        let entered =
-            self.write(&*records, (subject, version), RUNNING, now_ms + CLAIM_MS, &claim).await;
-        match entered {
-            Ok(version) => self.seal = Some((subject, version)),
+        let seal = ClaimSeal { subject, version };
+        let claimed = KeptAnswer { digest: self.digest.clone(), ..KeptAnswer::default() };
+        match self.write_record(&*records, seal, RUNNING, now_ms + CLAIM_MS, &claimed).await {
+            Ok(version) => self.seal = Some(ClaimSeal { subject, version }),
             Err(RecordsError::Conflict) => return Err(ApiError::idempotency_in_progress()),
-            Err(error) => return Ok(self.unkept(&error)),
+            Err(error) => return Ok(self.go_on_unkept(&error)),
         }
-        Ok(Entry::First(self))
+        Ok(RepeatCheck::First(Some(self)))
     }
 
-    fn unkept(self, error: &RecordsError) -> Entry {
+    fn go_on_unkept(self, error: &RecordsError) -> RepeatCheck {
         tracing::warn!(%error, "a reply cannot be kept for a repeated request");
-        Entry::First(self)
+        RepeatCheck::First(Some(self))
     }
 
-    async fn write(
+    async fn write_record(
         &self,
         records: &dyn Records,
-        (subject, version): ([u8; 16], u64),
+        seal: ClaimSeal,
         state: &str,
         due_ms: u64,
-        kept: &Kept,
+        kept: &KeptAnswer,
     ) -> Result<u64, RecordsError> {
         let record = Record {
             key: self.place.clone(),
-            version,
+            version: seal.version,
             state: state.to_owned(),
             owner: String::new(),
             rank: 0,
             due_ms: Some(due_ms),
             changed_ms: self.gateway.engine().clock.now_ms(),
-            subject: Some(subject),
+            subject: Some(seal.subject),
             data: serde_json::json!(kept),
         };
         let put = records.put(vec![RecordChange { record, entry: None }]).await?;
         Ok(put.first().map_or(0, |record| record.version))
     }
 
-    /// Keeps an answer and tells it to everybody who waits. Says whether it is kept.
-    pub(crate) async fn answer(
-        self,
-        status: u16,
-        headers: Vec<(String, String)>,
-        frames: &[Bytes],
-    ) -> bool {
-        let whole = frames.concat();
-        let text = String::from_utf8(whole).ok();
-        let told = Kept { digest: self.digest.clone(), status, headers, body: text };
-        let kept = self.keep(&told).await;
-        self.tell.send_replace(Some(Arc::new(told)));
-        kept
+    /// Keeps an answer, then tells it to everybody who waits. Says whether it is kept.
+    async fn keep_and_tell(self, answer: KeptAnswer) -> bool {
+        let is_kept = self.keep_in_records(&answer).await;
+        self.tell.send_replace(Some(Arc::new(answer)));
+        is_kept
     }
 
-    async fn keep(&self, told: &Kept) -> bool {
+    async fn keep_in_records(&self, answer: &KeptAnswer) -> bool {
         let engine = self.gateway.engine();
         let (Some(records), Some(seal)) = (engine.governed.records.clone(), self.seal) else {
             return false;
         };
         // Trouble of ours is worth another try, so that it is not kept.
-        if told.status >= 500 {
-            self.forget(&*records, seal.1).await;
+        if answer.status >= 500 {
+            self.remove_record(&*records, seal.version).await;
             return false;
         }
         let due_ms = engine.clock.now_ms().saturating_add(KEPT_MS);
-        let fits = told.body.as_ref().is_some_and(|text| escaped_len(text) <= BODY_BYTES_MAX);
-        let kept = if fits { told.clone() } else { Kept { body: None, ..told.clone() } };
-        let written = self.write(&*records, seal, ANSWERED, due_ms, &kept).await;
-        if let Err(error) = &written {
+        let fits = answer.body.as_ref().is_some_and(|text| escaped_len(text) <= BODY_BYTES_MAX);
+        let kept = if fits { answer.clone() } else { KeptAnswer { body: None, ..answer.clone() } };
+        if let Err(error) = self.write_record(&*records, seal, ANSWERED, due_ms, &kept).await {
             tracing::warn!(%error, "a reply could not be kept for a repeated request");
             return false;
         }
-        let kept_before = self.gateway.repeats().kept.fetch_add(1, Ordering::Relaxed);
+        let kept_before = self.gateway.running_answers().kept.fetch_add(1, Ordering::Relaxed);
         if kept_before.is_multiple_of(LOOK_EVERY) {
-            make_room(&*records, &self.place.tenant).await;
+            drop_oldest(&*records, &self.place.tenant).await;
         }
         fits
     }
 
-    /// Gives the claim back: nothing was decided, and whoever asks again is the first.
-    pub(crate) async fn give_back(self) {
-        if let (Some(records), Some((_, version))) =
-            (self.gateway.engine().governed.records.clone(), self.seal)
-        {
-            self.forget(&*records, version).await;
-        }
-    }
-
-    async fn forget(&self, records: &dyn Records, version: u64) {
+    async fn remove_record(&self, records: &dyn Records, version: u64) {
         if let Err(error) = records.remove(self.place.clone(), version).await {
             tracing::warn!(%error, "a claim on an idempotency key ends by itself later");
         }
     }
 }
 
-impl Drop for Claim {
+impl Drop for AnswerClaim {
     fn drop(&mut self) {
-        self.gateway.repeats().lock().remove(&self.place.id);
+        self.gateway.running_answers().lock().remove(&self.place.id);
     }
 }
 
@@ -358,7 +406,7 @@ fn escaped_len(text: &str) -> usize {
 }
 
 /// Lets the oldest answers of a tenant go where there are too many.
-async fn make_room(records: &dyn Records, tenant: &TenantId) {
+async fn drop_oldest(records: &dyn Records, tenant: &TenantId) {
     let page = |offset, limit| RecordQuery {
         kind: RecordKind::KeptReply,
         tenant: Some(tenant.clone()),
@@ -375,7 +423,7 @@ async fn make_room(records: &dyn Records, tenant: &TenantId) {
 }
 
 /// Lets answers and claims go whose time is over.
-pub(crate) async fn forget_old(engine: &Engine) {
+pub(crate) async fn remove_expired(engine: &Engine) {
     let Some(records) = engine.governed.records.clone() else { return };
     let over = RecordQuery {
         kind: RecordKind::KeptReply,
@@ -398,41 +446,5 @@ async fn remove_all(records: &dyn Records, query: RecordQuery) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(headers: &[(&str, &str)], path: &str) -> Parts {
-        let mut request = http::Request::post(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        request.body(()).unwrap().into_parts().0
-    }
-
-    #[test]
-    fn the_same_request_has_the_same_digest_and_any_other_another() {
-        let base = [("idempotency-key", "k1")];
-        let of = |headers: &[(&str, &str)], path: &str, body: &str| {
-            Repeat::of(&request(headers, path), body.as_bytes()).unwrap().unwrap().digest
-        };
-        let first = of(&base, "/v1/chat/completions", "{}");
-        assert_eq!(first, of(&base, "/v1/chat/completions", "{}"));
-        let with_other = [("idempotency-key", "k1"), ("accept", "*/*")];
-        assert_eq!(first, of(&with_other, "/v1/chat/completions", "{}"));
-        assert_ne!(first, of(&base, "/v1/messages", "{}"));
-        assert_ne!(first, of(&base, "/v1/chat/completions", "{ }"));
-        let child = [("idempotency-key", "k1"), ("x-conclave-mode", "child-safe")];
-        assert_ne!(first, of(&child, "/v1/chat/completions", "{}"));
-    }
-
-    #[test]
-    fn keys_are_checked() {
-        assert!(Repeat::of(&request(&[], "/"), b"").unwrap().is_none());
-        let long = "k".repeat(256);
-        for bad in ["", "  ", "caf\u{e9}", long.as_str()] {
-            assert!(Repeat::of(&request(&[("idempotency-key", bad)], "/"), b"").is_err(), "{bad}");
-        }
-        let twice = [("idempotency-key", "a"), ("idempotency-key", "b")];
-        assert!(Repeat::of(&request(&twice, "/"), b"").is_err());
-    }
-}
+#[path = "idempotency_tests.rs"]
+mod tests;

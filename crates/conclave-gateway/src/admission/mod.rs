@@ -2,13 +2,9 @@
 //! fast they ask, and whether the same request was answered before. Nothing is judged here and no
 //! model is asked; what an interface means by its fields is read in [`wire`](crate::wire).
 
-pub(crate) mod auth;
+pub(crate) mod body;
 pub(crate) mod entrance;
 pub(crate) mod idempotency;
-pub(crate) mod identity;
-pub(crate) mod intake;
 pub(crate) mod limits;
-pub(crate) mod pacing;
 pub(crate) mod rates;
-pub(crate) mod strict_json;
 pub(crate) mod tokens;

@@ -3,9 +3,10 @@
 //! **Invariant:** a token opens what concerns its own person and nothing else. It is made by a key, ends
 //! with that key, and is never stored: what it says stands in it, marked with a secret of the house.
 
+use crate::admission::entrance::{AdmittedCaller, TokenHolder};
 use crate::state::Gateway;
 use conclave_core::{KeyId, SessionId, UserId};
-use conclave_engine::{KeyRecord, KeyRing};
+use conclave_engine::KeyRing;
 use serde::{Deserialize, Serialize};
 
 /// How a token begins.
@@ -20,7 +21,7 @@ const TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// What a token says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Token {
+pub(crate) struct PersonToken {
     /// The key that made it.
     #[serde(rename = "k")]
     pub key: KeyId,
@@ -36,39 +37,44 @@ pub(crate) struct Token {
 }
 
 /// The token as text.
-pub(crate) fn write(ring: &dyn KeyRing, token: &Token) -> String {
+pub(crate) fn write_token(ring: &dyn KeyRing, token: &PersonToken) -> String {
     let said = hex::encode(serde_json::to_vec(token).unwrap_or_default());
     let mark = hex::encode(ring.mark(&said));
     format!("{PREFIX}{said}_{mark}")
 }
 
-/// What a token says and the key that made it, if it was made here and both still hold.
-pub(crate) fn read(gateway: &Gateway, text: &str) -> Option<(Token, KeyRecord)> {
+/// Whose token it is, and the key that made it, if it was made here and both still hold.
+pub(crate) fn read_token(gateway: &Gateway, text: &str) -> Option<AdmittedCaller> {
     let now_ms = gateway.engine().clock.now_ms();
-    let token = opened(gateway.keys(), text)?;
+    let token = open_token(gateway.keys(), text)?;
     let key = gateway.keys().find_id(&token.key)?;
-    (now_ms < token.expires_ms && key.is_valid_at(now_ms)).then_some((token, key))
+    if now_ms >= token.expires_ms || !key.is_valid_at(now_ms) {
+        return None;
+    }
+    let holder = TokenHolder { user: token.user, session: token.session };
+    Some(AdmittedCaller { key, holder: Some(holder) })
 }
 
-fn opened(ring: &dyn KeyRing, text: &str) -> Option<Token> {
+fn open_token(ring: &dyn KeyRing, text: &str) -> Option<PersonToken> {
     if text.len() > TOKEN_BYTES_MAX {
         return None;
     }
     let (said, mark) = text.strip_prefix(PREFIX)?.rsplit_once('_')?;
-    if !is_same(&ring.mark(said), &hex::decode(mark).ok()?) {
+    if !is_same_mark(&ring.mark(said), &hex::decode(mark).ok()?) {
         return None;
     }
     serde_json::from_slice(&hex::decode(said).ok()?).ok()
 }
 
 /// Compares in the same time wherever the difference is.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
+fn is_same_mark(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use conclave_engine::KeyRecord;
     use sha2::{Digest, Sha256};
 
     struct Ring;
@@ -84,8 +90,8 @@ mod tests {
         }
     }
 
-    fn token() -> Token {
-        Token {
+    fn token() -> PersonToken {
+        PersonToken {
             key: KeyId::new("abc").unwrap(),
             user: UserId::new("ana \u{202e}\"x").unwrap(),
             session: SessionId::new("s1").ok(),
@@ -95,21 +101,21 @@ mod tests {
 
     #[test]
     fn a_token_is_read_as_it_was_written() {
-        let text = write(&Ring, &token());
-        assert_eq!(opened(&Ring, &text), Some(token()));
+        let text = write_token(&Ring, &token());
+        assert_eq!(open_token(&Ring, &text), Some(token()));
         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
     }
 
     #[test]
     fn a_token_with_one_changed_letter_is_none() {
-        let text = write(&Ring, &token());
+        let text = write_token(&Ring, &token());
         for at in 0..text.len() {
             let mut slip = text.clone().into_bytes();
             slip[at] = if slip[at] == b'0' { b'1' } else { b'0' };
-            assert_eq!(opened(&Ring, std::str::from_utf8(&slip).unwrap()), None, "at {at}");
+            assert_eq!(open_token(&Ring, std::str::from_utf8(&slip).unwrap()), None, "at {at}");
         }
         for odd in ["", "ct_", "ct__", "ct_7b7d_00", &format!("ct_{}", "0".repeat(10_000))] {
-            assert_eq!(opened(&Ring, odd), None, "{odd}");
+            assert_eq!(open_token(&Ring, odd), None, "{odd}");
         }
     }
 }

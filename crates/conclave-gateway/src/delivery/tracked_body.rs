@@ -36,9 +36,10 @@ impl Body for TrackedBody {
         let Some(bytes) = self.frames.pop_front() else {
             return Poll::Ready(None);
         };
-        let (length, is_last) = (bytes.len(), self.frames.is_empty());
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let is_last = self.frames.is_empty();
         for delivery in &mut self.deliveries {
-            delivery.sent(u64::try_from(length).unwrap_or(u64::MAX));
+            delivery.sent(length);
             // The connection may stop asking once it has the declared length, so the last frame
             // counts.
             if is_last {

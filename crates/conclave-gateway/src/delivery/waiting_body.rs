@@ -3,7 +3,7 @@
 //! **Invariant:** until the work is done nothing is sent but comments: no word of a reply leaves here that
 //! did not leave with the work.
 
-use crate::delivery::windowed_body::{COMMENT, quiet};
+use crate::delivery::windowed_body::{KEEP_ALIVE_COMMENT, keep_alive_interval};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -13,25 +13,25 @@ use std::task::{Context, Poll, ready};
 use tokio::time::Interval;
 
 /// Work that ends with the response whose body is sent.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub(crate) type PendingResponse = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// Comments, and then the body of the answer.
 pub(crate) struct WaitingBody {
-    state: State,
+    state: WaitingState,
     quiet: Interval,
 }
 
-enum State {
-    Waiting(Answering),
+enum WaitingState {
+    Waiting(PendingResponse),
     Answering(Body),
 }
 
 impl WaitingBody {
-    pub(crate) fn new(work: Answering) -> Self {
-        let mut quiet = quiet();
+    pub(crate) fn new(work: PendingResponse) -> Self {
+        let mut quiet = keep_alive_interval();
         // Whoever comes here has heard nothing for long enough.
         quiet.reset_immediately();
-        Self { state: State::Waiting(work), quiet }
+        Self { state: WaitingState::Waiting(work), quiet }
     }
 }
 
@@ -45,12 +45,12 @@ impl HttpBody for WaitingBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         loop {
             match &mut self.state {
-                State::Answering(body) => return Pin::new(body).poll_frame(context),
-                State::Waiting(work) => match work.as_mut().poll(context) {
-                    Poll::Ready(answer) => self.state = State::Answering(answer.into_body()),
+                WaitingState::Answering(body) => return Pin::new(body).poll_frame(context),
+                WaitingState::Waiting(work) => match work.as_mut().poll(context) {
+                    Poll::Ready(answer) => self.state = WaitingState::Answering(answer.into_body()),
                     Poll::Pending => {
                         ready!(self.quiet.poll_tick(context));
-                        return Poll::Ready(Some(Ok(Frame::data(COMMENT))));
+                        return Poll::Ready(Some(Ok(Frame::data(KEEP_ALIVE_COMMENT))));
                     }
                 },
             }
@@ -73,7 +73,7 @@ mod tests {
             Response::new(Body::from("data: 1\n\n"))
         }));
         let sent = body.collect().await.unwrap().to_bytes();
-        let comments = [&COMMENT[..], &COMMENT, &COMMENT].concat();
+        let comments = [&KEEP_ALIVE_COMMENT[..], &KEEP_ALIVE_COMMENT, &KEEP_ALIVE_COMMENT].concat();
         assert_eq!(sent, [&comments[..], b"data: 1\n\n"].concat());
         assert_eq!(began.elapsed(), Duration::from_secs(25));
     }

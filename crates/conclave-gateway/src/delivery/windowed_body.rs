@@ -4,7 +4,7 @@
 //! over is told to the ledger, also when the client goes away before the decision.
 
 use crate::error::ApiError;
-use crate::wire::dialect::Dialect;
+use crate::wire::Dialect;
 use bytes::Bytes;
 use conclave_engine::{DeliverError, Delivery, Progress, Reply};
 use http_body::{Body, Frame};
@@ -21,20 +21,20 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 /// How long a client hears nothing at most.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// What it hears then: a comment, which every reader of events passes over.
-pub(crate) const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
+pub(crate) const KEEP_ALIVE_COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// How many bytes were handed to a connection, known also to whoever finishes the turn.
-pub(crate) type Sent = Arc<AtomicU64>;
+pub(crate) type SentBytes = Arc<AtomicU64>;
 
 /// What a decision ends a begun stream with: frames in the dialect.
-pub(crate) type Ending =
+pub(crate) type StreamEnding =
     fn(&mut dyn Dialect, &Result<Reply, DeliverError>) -> Result<Vec<Bytes>, ApiError>;
 
 /// What a stream that began with nothing but comments opens with, once there is something to say.
-pub(crate) type Opening = Box<dyn FnOnce(&mut dyn Dialect, &Progress) -> Vec<Bytes> + Send>;
+pub(crate) type StreamOpening = Box<dyn FnOnce(&mut dyn Dialect, &Progress) -> Vec<Bytes> + Send>;
 
 /// When the next comment is due.
-pub(crate) fn quiet() -> Interval {
+pub(crate) fn keep_alive_interval() -> Interval {
     let mut quiet = interval(KEEP_ALIVE);
     quiet.set_missed_tick_behavior(MissedTickBehavior::Delay);
     quiet.reset();
@@ -46,9 +46,9 @@ pub(crate) struct WindowedBody {
     frames: VecDeque<Bytes>,
     progress: UnboundedReceiver<Progress>,
     dialect: Box<dyn Dialect>,
-    opening: Option<Opening>,
-    ending: Ending,
-    sent: Sent,
+    opening: Option<StreamOpening>,
+    ending: StreamEnding,
+    sent: SentBytes,
     quiet: Interval,
     delivery: Option<Delivery>,
     is_ended: bool,
@@ -59,8 +59,8 @@ impl WindowedBody {
         frames: Vec<Bytes>,
         progress: UnboundedReceiver<Progress>,
         dialect: Box<dyn Dialect>,
-        ending: Ending,
-        sent: Sent,
+        ending: StreamEnding,
+        sent: SentBytes,
     ) -> Self {
         Self {
             frames: frames.into(),
@@ -69,7 +69,7 @@ impl WindowedBody {
             opening: None,
             ending,
             sent,
-            quiet: quiet(),
+            quiet: keep_alive_interval(),
             delivery: None,
             is_ended: false,
         }
@@ -78,30 +78,30 @@ impl WindowedBody {
     /// The same for a client that has waited long enough: it hears a comment at once, and the opening when
     /// there is something to say.
     #[must_use]
-    pub(crate) fn opening_later(mut self, opening: Opening) -> Self {
+    pub(crate) fn opening_later(mut self, opening: StreamOpening) -> Self {
         self.opening = Some(opening);
-        self.frames.push_front(COMMENT);
+        self.frames.push_front(KEEP_ALIVE_COMMENT);
         self
     }
 
-    fn take(&mut self, progress: Option<Progress>) {
+    fn take_progress(&mut self, progress: Option<Progress>) {
         if let (Some(opening), Some(progress)) = (self.opening.take(), &progress) {
             self.frames.extend(opening(&mut *self.dialect, progress));
         }
         match progress {
             Some(Progress::Released(released)) => {
-                self.frames.extend(self.dialect.piece(&released.text));
+                self.frames.extend(self.dialect.stream_piece(&released.text));
             }
             Some(Progress::Decided(decided)) => {
                 self.is_ended = true;
                 let ending = (self.ending)(&mut *self.dialect, &decided);
-                let frames = ending.unwrap_or_else(|error| self.dialect.broken(&error));
+                let frames = ending.unwrap_or_else(|error| self.dialect.break_stream(&error));
                 self.frames.extend(frames);
-                self.delivery = promise(*decided, &self.sent);
+                self.delivery = promised_delivery(*decided, &self.sent);
             }
             None => {
                 self.is_ended = true;
-                self.frames.extend(self.dialect.broken(&ApiError::internal()));
+                self.frames.extend(self.dialect.break_stream(&ApiError::internal()));
             }
         }
     }
@@ -121,7 +121,10 @@ impl WindowedBody {
 }
 
 /// The promise of a decided reply, told what left before.
-pub(crate) fn promise(decided: Result<Reply, DeliverError>, sent: &Sent) -> Option<Delivery> {
+pub(crate) fn promised_delivery(
+    decided: Result<Reply, DeliverError>,
+    sent: &SentBytes,
+) -> Option<Delivery> {
     let mut delivery = decided.ok()?.delivery;
     delivery.sent(sent.load(Ordering::Relaxed));
     Some(delivery)
@@ -143,10 +146,10 @@ impl Body for WindowedBody {
                 return Poll::Ready(None);
             }
             match self.progress.poll_recv(context) {
-                Poll::Ready(progress) => self.take(progress),
+                Poll::Ready(progress) => self.take_progress(progress),
                 Poll::Pending => {
                     ready!(self.quiet.poll_tick(context));
-                    return self.hand_over(COMMENT);
+                    return self.hand_over(KEEP_ALIVE_COMMENT);
                 }
             }
         }
@@ -163,7 +166,7 @@ impl Drop for WindowedBody {
         self.progress.close();
         while let Ok(progress) = self.progress.try_recv() {
             if let Progress::Decided(decided) = progress {
-                drop(promise(*decided, &self.sent));
+                drop(promised_delivery(*decided, &self.sent));
             }
         }
     }
@@ -172,22 +175,27 @@ impl Drop for WindowedBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::chat::reply::Chat;
+    use crate::wire::chat::ChatDialect;
     use http_body_util::BodyExt;
     use tokio::sync::mpsc::unbounded_channel;
 
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_is_kept_alive_and_a_lost_one_ends_with_an_error() {
         let (sender, progress) = unbounded_channel();
-        let ending: Ending = |_, _| Ok(Vec::new());
+        let ending: StreamEnding = |_, _| Ok(Vec::new());
         let frames = vec![Bytes::from_static(b"data: 1\n\n")];
-        let sent = Sent::default();
-        let mut body =
-            WindowedBody::new(frames, progress, Box::<Chat>::default(), ending, sent.clone());
+        let sent = SentBytes::default();
+        let mut body = WindowedBody::new(
+            frames,
+            progress,
+            Box::<ChatDialect>::default(),
+            ending,
+            sent.clone(),
+        );
         let mut next = async || body.frame().await.map(|frame| frame.unwrap().into_data().unwrap());
         assert_eq!(next().await.unwrap(), "data: 1\n\n");
         // Time stands still until everything waits; then the next tick is what is waited for.
-        assert_eq!(next().await.unwrap(), COMMENT);
+        assert_eq!(next().await.unwrap(), KEEP_ALIVE_COMMENT);
         drop(sender);
         assert!(next().await.unwrap().starts_with(b"data: {\"error\""));
         assert!(next().await.is_none());
@@ -197,14 +205,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_begins_late_opens_with_its_first_words() {
         let (sender, progress) = unbounded_channel();
-        let ending: Ending = |_, _| Ok(Vec::new());
-        let opening: Opening = Box::new(|_, _| vec![Bytes::from_static(b"data: head\n\n")]);
-        let chat = Box::<Chat>::default();
-        let mut body = WindowedBody::new(Vec::new(), progress, chat, ending, Sent::default())
+        let ending: StreamEnding = |_, _| Ok(Vec::new());
+        let opening: StreamOpening = Box::new(|_, _| vec![Bytes::from_static(b"data: head\n\n")]);
+        let chat = Box::<ChatDialect>::default();
+        let mut body = WindowedBody::new(Vec::new(), progress, chat, ending, SentBytes::default())
             .opening_later(opening);
         let mut next = async || body.frame().await.map(|frame| frame.unwrap().into_data().unwrap());
-        assert_eq!(next().await.unwrap(), COMMENT);
-        assert_eq!(next().await.unwrap(), COMMENT);
+        assert_eq!(next().await.unwrap(), KEEP_ALIVE_COMMENT);
+        assert_eq!(next().await.unwrap(), KEEP_ALIVE_COMMENT);
         let failed = DeliverError::UnknownModel("x".into());
         sender.send(Progress::Decided(Box::new(Err(failed)))).unwrap();
         assert_eq!(next().await.unwrap(), "data: head\n\n");

@@ -2,14 +2,14 @@
 //!
 //! **Invariant:** every label value comes from a closed list, so that nobody can grow the page.
 
-mod house;
 mod panels;
+mod server;
 
-pub(crate) use house::{House, Places};
+pub(crate) use server::{ServerCounters, ServerGauges};
 
 use conclave_core::Outcome;
 use conclave_engine::{Decision, LedgerState};
-use panels::Panels;
+use panels::PanelCounters;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +21,9 @@ const BUCKETS_MS: [u64; 13] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500,
 
 /// Everything that is counted.
 #[derive(Default)]
-pub struct Metrics {
-    requests: Mutex<BTreeMap<(String, u16), u64>>,
+pub(crate) struct Metrics {
+    /// By route, then by status.
+    requests: Mutex<BTreeMap<String, BTreeMap<u16, u64>>>,
     outcomes: [AtomicU64; Outcome::ALL.len()],
     unrecorded: AtomicU64,
     attempts: AtomicU64,
@@ -34,11 +35,11 @@ pub struct Metrics {
     overhead: Histogram,
     first_window: Histogram,
     refusals: Mutex<BTreeMap<&'static str, u64>>,
-    panels: Panels,
+    panels: PanelCounters,
 }
 
-/// What one decision adds.
-pub(crate) struct Counted {
+/// What one decision adds to the counters.
+pub(crate) struct DecisionCount {
     pub recorded: bool,
     pub outcome: Outcome,
     pub attempts: u32,
@@ -48,18 +49,19 @@ pub(crate) struct Counted {
 }
 
 impl Metrics {
-    pub(crate) fn request(&self, route: &str, status: u16, took: Duration) {
+    pub(crate) fn count_request(&self, route: &str, status: u16, took: Duration) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = requests.get_mut(&(route, status) as &dyn RouteKey) {
-            *count += 1;
+        // A route is known after its first request, and its name is not copied again.
+        if let Some(by_status) = requests.get_mut(route) {
+            *by_status.entry(status).or_default() += 1;
         } else {
-            requests.insert((route.to_owned(), status), 1);
+            requests.insert(route.to_owned(), BTreeMap::from([(status, 1)]));
         }
         drop(requests);
         self.duration.observe(took);
     }
 
-    pub(crate) fn decision(&self, counted: &Counted) {
+    pub(crate) fn count_decision(&self, counted: &DecisionCount) {
         if let Some(at) = Outcome::ALL.iter().position(|outcome| *outcome == counted.outcome) {
             self.outcomes[at].fetch_add(1, Ordering::Relaxed);
         }
@@ -72,41 +74,40 @@ impl Metrics {
     }
 
     /// Who voted what in it, and how the model did.
-    pub(crate) fn deliberation(&self, decision: &Decision) {
-        self.panels.decision(decision);
+    pub(crate) fn count_deliberation(&self, decision: &Decision) {
+        self.panels.count_decision(decision);
     }
 
     /// A request was refused with a code of the closed list.
-    pub(crate) fn refusal(&self, code: &'static str) {
+    pub(crate) fn count_refusal(&self, code: &'static str) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         *refusals.entry(code).or_default() += 1;
     }
 
     /// The first verified sentence of a streamed reply may leave.
-    pub(crate) fn first_window(&self, took: Duration) {
+    pub(crate) fn observe_first_window(&self, took: Duration) {
         self.first_window.observe(took);
     }
 
-    pub(crate) fn entered(&self) {
+    pub(crate) fn request_began(&self) {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn left(&self) {
+    pub(crate) fn request_ended(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The page.
     #[must_use]
     pub(crate) fn render(&self, dropped_entries: u64, ledger: &LedgerState) -> String {
         let mut page = String::new();
         self.render_counters(&mut page, dropped_entries);
-        render_ledger(&mut page, ledger, load(&self.unrecorded));
+        render_ledger(&mut page, ledger, read_counter(&self.unrecorded));
         self.duration.render(&mut page, "conclave_request_duration_seconds", "Time to answer.");
         self.overhead.render(&mut page, "conclave_overhead_seconds", "Time added to the model's.");
         let help = "Time to the first verified sentence of a stream by windows.";
         self.first_window.render(&mut page, "conclave_first_window_seconds", help);
         let name = "conclave_refusals_total";
-        head(&mut page, name, "counter", "Requests answered with an error, by its code.");
+        write_head(&mut page, name, "counter", "Requests answered with an error, by its code.");
         for (code, count) in &*self.refusals.lock().unwrap_or_else(PoisonError::into_inner) {
             let _ = writeln!(page, "{name}{{code=\"{code}\"}} {count}");
         }
@@ -115,39 +116,42 @@ impl Metrics {
     }
 
     fn render_counters(&self, page: &mut String, dropped_entries: u64) {
-        head(page, "conclave_requests_total", "counter", "Requests by route and status.");
-        for ((route, status), count) in
-            &*self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-        {
-            let _ = writeln!(
-                page,
-                "conclave_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}"
-            );
+        write_head(page, "conclave_requests_total", "counter", "Requests by route and status.");
+        for (route, by_status) in &*self.requests.lock().unwrap_or_else(PoisonError::into_inner) {
+            for (status, count) in by_status {
+                let labels = format!("route=\"{route}\",status=\"{status}\"");
+                let _ = writeln!(page, "conclave_requests_total{{{labels}}} {count}");
+            }
         }
-        head(page, "conclave_decisions_total", "counter", "Decisions by outcome.");
+        write_head(page, "conclave_decisions_total", "counter", "Decisions by outcome.");
         for (outcome, count) in Outcome::ALL.iter().zip(&self.outcomes) {
             let count = count.load(Ordering::Relaxed);
             let name = outcome.as_str();
             let _ = writeln!(page, "conclave_decisions_total{{outcome=\"{name}\"}} {count}");
         }
-        head(page, "conclave_tokens_total", "counter", "Tokens of all attempts.");
+        write_head(page, "conclave_tokens_total", "counter", "Tokens of all attempts.");
         for (kind, tokens) in [("input", &self.input_tokens), ("output", &self.output_tokens)] {
             let tokens = tokens.load(Ordering::Relaxed);
             let _ = writeln!(page, "conclave_tokens_total{{type=\"{kind}\"}} {tokens}");
         }
         for (name, kind, help, value) in [
-            ("conclave_attempts_total", "counter", "Candidates asked for.", load(&self.attempts)),
+            (
+                "conclave_attempts_total",
+                "counter",
+                "Candidates asked for.",
+                read_counter(&self.attempts),
+            ),
             (
                 "conclave_cost_microusd_total",
                 "counter",
                 "Cost in millionths of a dollar.",
-                load(&self.cost_microusd),
+                read_counter(&self.cost_microusd),
             ),
             (
                 "conclave_requests_in_flight",
                 "gauge",
                 "Requests being answered.",
-                load(&self.in_flight),
+                read_counter(&self.in_flight),
             ),
             (
                 "conclave_ledger_dropped_total",
@@ -156,7 +160,7 @@ impl Metrics {
                 dropped_entries,
             ),
         ] {
-            head(page, name, kind, help);
+            write_head(page, name, kind, help);
             let _ = writeln!(page, "{name} {value}");
         }
     }
@@ -215,20 +219,25 @@ fn render_ledger(page: &mut String, ledger: &LedgerState, unrecorded: u64) {
             ledger.witnessed_size,
         ),
     ] {
-        head(page, name, kind, help);
+        write_head(page, name, kind, help);
         let _ = writeln!(page, "{name} {value}");
     }
-    head(page, "conclave_ledger_alert", "gauge", "1 for each alert of the ledger that is raised.");
+    write_head(
+        page,
+        "conclave_ledger_alert",
+        "gauge",
+        "1 for each alert of the ledger that is raised.",
+    );
     for alert in &ledger.alerts {
         let _ = writeln!(page, "conclave_ledger_alert{{code=\"{}\"}} 1", alert.code);
     }
 }
 
-fn load(counter: &AtomicU64) -> u64 {
+fn read_counter(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-fn head(page: &mut String, name: &str, kind: &str, help: &str) {
+fn write_head(page: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
@@ -250,7 +259,7 @@ impl Histogram {
     }
 
     fn render(&self, page: &mut String, name: &str, help: &str) {
-        head(page, name, "histogram", help);
+        write_head(page, name, "histogram", help);
         self.render_labelled(page, name, "");
     }
 
@@ -260,57 +269,14 @@ impl Histogram {
         let around = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
         let mut below = 0;
         for (bound, bucket) in BUCKETS_MS.iter().zip(&self.buckets) {
-            below += load(bucket);
+            below += read_counter(bucket);
             let bound = *bound as f64 / 1e3;
             let _ = writeln!(page, "{name}_bucket{{{before}le=\"{bound}\"}} {below}");
         }
-        let count = load(&self.count);
+        let count = read_counter(&self.count);
         let _ = writeln!(page, "{name}_bucket{{{before}le=\"+Inf\"}} {count}");
-        let _ = writeln!(page, "{name}_sum{around} {}", load(&self.sum_us) as f64 / 1e6);
+        let _ = writeln!(page, "{name}_sum{around} {}", read_counter(&self.sum_us) as f64 / 1e6);
         let _ = writeln!(page, "{name}_count{around} {count}");
-    }
-}
-
-/// Looks up `(String, u16)` keys by `(&str, u16)` without allocating on the hot path.
-trait RouteKey {
-    fn parts(&self) -> (&str, u16);
-}
-
-impl RouteKey for (&str, u16) {
-    fn parts(&self) -> (&str, u16) {
-        (self.0, self.1)
-    }
-}
-
-impl RouteKey for (String, u16) {
-    fn parts(&self) -> (&str, u16) {
-        (&self.0, self.1)
-    }
-}
-
-impl<'a> std::borrow::Borrow<dyn RouteKey + 'a> for (String, u16) {
-    fn borrow(&self) -> &(dyn RouteKey + 'a) {
-        self
-    }
-}
-
-impl PartialEq for dyn RouteKey + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
-    }
-}
-
-impl Eq for dyn RouteKey + '_ {}
-
-impl PartialOrd for dyn RouteKey + '_ {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for dyn RouteKey + '_ {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.parts().cmp(&other.parts())
     }
 }
 
@@ -322,7 +288,7 @@ mod tests {
     fn buckets_are_cumulative_and_counts_agree() {
         let metrics = Metrics::default();
         for ms in [1, 3, 40, 60_000] {
-            metrics.request("/v1/chat/completions", 200, Duration::from_millis(ms));
+            metrics.count_request("/v1/chat/completions", 200, Duration::from_millis(ms));
         }
         let page = metrics.render(0, &LedgerState::default());
         assert!(

@@ -1,6 +1,6 @@
-//! What is noted of every request: counters for the page of metrics, the trace it belongs to, and
-//! refusals for the ledger. Nothing here changes an answer.
+//! What is noted of every request: counters for the page of metrics, and refusals for the ledger. Nothing
+//! here changes an answer; whose trace a request belongs to is read where it comes in, in
+//! [`routes`](crate::routes).
 
 pub(crate) mod metrics;
 pub(crate) mod refusals;
-pub(crate) mod traced;

@@ -14,12 +14,10 @@ const BURST: f64 = 20_000.0;
 /// Entries a second in a lasting flood.
 const PER_SECOND: f64 = 50.0;
 
-/// What a refusal is summed up by.
+/// A request that was refused: what refusals are summed up by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Refusal {
-    /// The HTTP status.
+pub(crate) struct RequestRefusal {
     pub status: u16,
-    /// The error code.
     pub code: &'static str,
     /// The route, as declared.
     pub route: String,
@@ -28,66 +26,67 @@ pub struct Refusal {
 }
 
 /// Writes refusals to the ledger, within a budget.
-pub struct RefusalLog {
-    state: Mutex<Budget>,
+pub(crate) struct RefusalLog {
+    state: Mutex<RefusalBudget>,
 }
 
-struct Budget {
+struct RefusalBudget {
     tokens: f64,
     refilled: Instant,
-    overflow: BTreeMap<Refusal, u64>,
+    overflow: BTreeMap<RequestRefusal, u64>,
 }
 
 impl Default for RefusalLog {
     fn default() -> Self {
-        let budget = Budget { tokens: BURST, refilled: Instant::now(), overflow: BTreeMap::new() };
+        let budget =
+            RefusalBudget { tokens: BURST, refilled: Instant::now(), overflow: BTreeMap::new() };
         Self { state: Mutex::new(budget) }
     }
 }
 
 impl RefusalLog {
-    /// Notes one refusal.
-    pub fn note(&self, engine: &Engine, refusal: Refusal) {
+    pub(crate) fn note(&self, engine: &Engine, refusal: RequestRefusal) {
         let due = {
             let mut budget = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             budget.refill(Instant::now());
-            budget.take(refusal)
+            budget.spend_or_sum_up(refusal)
         };
-        if let Some((refusal, count)) = due {
-            write(engine, &refusal, count);
+        if let Some(refusal) = due {
+            write_refusal(engine, &refusal, 1);
         }
     }
 
     /// Writes what was summed up; called every second and at the end.
-    pub fn flush(&self, engine: &Engine) {
+    pub(crate) fn flush(&self, engine: &Engine) {
         let overflow = {
             let mut budget = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut budget.overflow)
         };
         for (refusal, count) in overflow {
-            write(engine, &refusal, count);
+            write_refusal(engine, &refusal, count);
         }
     }
 }
 
-impl Budget {
+impl RefusalBudget {
     fn refill(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.refilled).as_secs_f64();
         self.tokens = (self.tokens + elapsed * PER_SECOND).min(BURST);
         self.refilled = now;
     }
 
-    fn take(&mut self, refusal: Refusal) -> Option<(Refusal, u64)> {
+    /// The refusal, where it may be an entry of its own.
+    fn spend_or_sum_up(&mut self, refusal: RequestRefusal) -> Option<RequestRefusal> {
         if self.tokens >= 1.0 {
             self.tokens -= 1.0;
-            return Some((refusal, 1));
+            return Some(refusal);
         }
         *self.overflow.entry(refusal).or_default() += 1;
         None
     }
 }
 
-fn write(engine: &Engine, refusal: &Refusal, count: u64) {
+fn write_refusal(engine: &Engine, refusal: &RequestRefusal, count: u64) {
     let draft = Draft {
         kind: Kind::RequestRefused,
         audit: None,
@@ -117,9 +116,10 @@ mod tests {
     #[test]
     fn a_flood_is_summed_up_and_nothing_is_lost() {
         let now = Instant::now();
-        let mut budget = Budget { tokens: 2.0, refilled: now, overflow: BTreeMap::new() };
-        let refusal = || Refusal { status: 401, code: "x", route: "/v1".into(), tenant: None };
-        let written = (0..10).filter(|_| budget.take(refusal()).is_some()).count();
+        let mut budget = RefusalBudget { tokens: 2.0, refilled: now, overflow: BTreeMap::new() };
+        let refusal =
+            || RequestRefusal { status: 401, code: "x", route: "/v1".into(), tenant: None };
+        let written = (0..10).filter(|_| budget.spend_or_sum_up(refusal()).is_some()).count();
         assert_eq!(written, 2);
         assert_eq!(budget.overflow.values().sum::<u64>(), 8);
         budget.refill(now + Duration::from_secs(1));

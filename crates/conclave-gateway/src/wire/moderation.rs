@@ -34,7 +34,7 @@ const NAMES: [(&str, &[Category]); 11] = [
 ];
 
 /// One result: whether the text is flagged, and the scores.
-pub(crate) fn result(decision: &Decision) -> Value {
+pub(crate) fn moderation_result(decision: &Decision) -> Value {
     let input = &*decision.input;
     let mut scores: BTreeMap<&str, u8> = BTreeMap::new();
     let mut flags: BTreeMap<&str, bool> = BTreeMap::new();
@@ -58,7 +58,7 @@ pub(crate) fn result(decision: &Decision) -> Value {
     let flagged = input.is_harmful() || input.crisis.is_crisis() || flags.values().any(|flag| *flag);
     let applied: Map<_, _> = scores.keys().map(|name| ((*name).into(), json!(["text"]))).collect();
     let scores: Map<_, _> =
-        scores.into_iter().map(|(name, score)| (name.into(), json!(share(score)))).collect();
+        scores.into_iter().map(|(name, score)| (name.into(), json!(as_fraction(score)))).collect();
     json!({
         "flagged": flagged,
         "categories": flags,
@@ -68,7 +68,7 @@ pub(crate) fn result(decision: &Decision) -> Value {
 }
 
 /// Hundredths as a number within 0..=1.
-fn share(hundredths: u8) -> f64 {
+fn as_fraction(hundredths: u8) -> f64 {
     f64::from(hundredths) / 100.0
 }
 
@@ -78,13 +78,13 @@ pub(crate) fn own_scores(decision: &Decision) -> Value {
     let categories: Map<_, _> = input
         .categories
         .iter()
-        .map(|(category, score)| (category.as_str().into(), json!(share(score.hundredths()))))
+        .map(|(category, score)| (category.as_str().into(), json!(as_fraction(score.hundredths()))))
         .collect();
     json!({
-        "harm": share(input.harm.hundredths()),
-        "crisis": share(input.crisis.hundredths()),
-        "injection": share(input.injection.hundredths()),
-        "threshold": share(input.threshold.hundredths()),
+        "harm": as_fraction(input.harm.hundredths()),
+        "crisis": as_fraction(input.crisis.hundredths()),
+        "injection": as_fraction(input.injection.hundredths()),
+        "threshold": as_fraction(input.threshold.hundredths()),
         "categories": categories,
     })
 }

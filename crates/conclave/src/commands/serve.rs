@@ -103,9 +103,9 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let chores = tokio::spawn(reloading.run(hangup));
     let pages = conclave_dashboard::router(dashboard);
     let routes = router(gateway.clone()).merge(pages);
-    let deadline = serve(listener, routes, limits, gateway.doors(), stop).await;
+    let deadline = serve(listener, routes, limits, gateway.server(), stop).await;
     tracing::info!("stopping: finishing what was begun");
-    if tokio::time::timeout_at(deadline, gateway.idle()).await.is_err() {
+    if tokio::time::timeout_at(deadline, gateway.wait_until_idle()).await.is_err() {
         tracing::warn!("some turns did not finish in time");
     }
     chores.abort();

@@ -2,9 +2,10 @@
 //!
 //! **Invariant:** label values are names from the configuration, at most [`NAMES_MAX`] of each kind.
 
-use super::{Histogram, head, load};
+use super::{Histogram, read_counter, write_head};
 use conclave_core::{Ballot, Cast, GenerationFailure, Vote};
 use conclave_engine::Decision;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,68 +26,63 @@ const FAILURES: [GenerationFailure; 5] = [
 
 /// Figures by verifier and by provider.
 #[derive(Default)]
-pub(super) struct Panels {
-    verifiers: Named<Votes>,
-    providers: Named<Calls>,
+pub(super) struct PanelCounters {
+    verifiers: NamedCounters<VerifierCounters>,
+    providers: NamedCounters<ProviderCounters>,
 }
 
 #[derive(Default)]
-struct Votes {
+struct VerifierCounters {
     casts: [AtomicU64; CASTS.len()],
     took: Histogram,
 }
 
 #[derive(Default)]
-struct Calls {
+struct ProviderCounters {
     failures: [AtomicU64; FAILURES.len()],
     took: Histogram,
 }
 
 /// Figures under names; names are added and never taken away.
-struct Named<T>(RwLock<Vec<(Arc<str>, Arc<T>)>>);
+struct NamedCounters<T> {
+    by_name: RwLock<BTreeMap<Arc<str>, Arc<T>>>,
+}
 
-impl<T> Default for Named<T> {
+impl<T> Default for NamedCounters<T> {
     fn default() -> Self {
-        Self(RwLock::default())
+        Self { by_name: RwLock::default() }
     }
 }
 
-impl<T: Default> Named<T> {
-    fn of(&self, name: &Arc<str>) -> Option<Arc<T>> {
-        let known = |all: &[(Arc<str>, Arc<T>)]| {
-            all.iter().find(|(other, _)| other == name).map(|(_, figures)| figures.clone())
-        };
-        if let Some(found) = known(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
-            return Some(found);
+impl<T: Default> NamedCounters<T> {
+    fn find_or_add(&self, name: &Arc<str>) -> Option<Arc<T>> {
+        let known = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(name) {
+            return Some(found.clone());
         }
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known(&all) {
-            return Some(found);
+        drop(known);
+        let mut known = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= NAMES_MAX && !known.contains_key(name) {
+            return None;
         }
-        (all.len() < NAMES_MAX).then(|| {
-            let figures = Arc::<T>::default();
-            all.push((name.clone(), figures.clone()));
-            figures
-        })
+        Some(known.entry(name.clone()).or_default().clone())
     }
 
-    fn all(&self) -> Vec<(Arc<str>, Arc<T>)> {
-        let mut all = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        all.sort_by(|(a, _), (b, _)| a.cmp(b));
-        all
+    fn snapshot(&self) -> BTreeMap<Arc<str>, Arc<T>> {
+        self.by_name.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Panels {
-    pub(super) fn decision(&self, decision: &Decision) {
+impl PanelCounters {
+    pub(super) fn count_decision(&self, decision: &Decision) {
         let attempts = || decision.choices.iter().flat_map(|choice| &choice.attempts);
         for run in attempts().flat_map(|attempt| &attempt.panels) {
-            run.ballots.iter().for_each(|ballot| self.ballot(ballot));
+            run.ballots.iter().for_each(|ballot| self.count_ballot(ballot));
         }
         if attempts().next().is_none() {
             return;
         }
-        let Some(calls) = self.providers.of(&decision.provider) else { return };
+        let Some(calls) = self.providers.find_or_add(&decision.provider) else { return };
         calls.took.observe(decision.model_time);
         for failure in attempts().filter_map(|attempt| attempt.candidate.as_ref().err()) {
             if let Some(at) = FAILURES.iter().position(|known| known == failure) {
@@ -95,7 +91,7 @@ impl Panels {
         }
     }
 
-    fn ballot(&self, ballot: &Ballot) {
+    fn count_ballot(&self, ballot: &Ballot) {
         let at = match ballot.cast {
             Cast::Voted { vote: Vote::Safe, .. } => 0,
             Cast::Voted { vote: Vote::Concern, .. } => 1,
@@ -104,47 +100,66 @@ impl Panels {
             Cast::Excused(_) => 4,
             Cast::NotApplicable => return,
         };
-        if let Some(votes) = self.verifiers.of(&ballot.seat.verifier) {
+        if let Some(votes) = self.verifiers.find_or_add(&ballot.seat.verifier) {
             votes.casts[at].fetch_add(1, Ordering::Relaxed);
             votes.took.observe(Duration::from_millis(ballot.latency_ms.into()));
         }
     }
 
     pub(super) fn render(&self, page: &mut String) {
-        let (verifiers, providers) = (self.verifiers.all(), self.providers.all());
-        head(page, "conclave_ballots_total", "counter", "Ballots by verifier and what they say.");
+        let verifiers = self.verifiers.snapshot();
+        let providers = self.providers.snapshot();
+        write_head(
+            page,
+            "conclave_ballots_total",
+            "counter",
+            "Ballots by verifier and what they say.",
+        );
         for (name, votes) in &verifiers {
-            let name = escaped(name);
+            let name = escape_label(name);
             for (cast, count) in CASTS.iter().zip(&votes.casts) {
-                let count = load(count);
+                let count = read_counter(count);
                 let labels = format!("verifier=\"{name}\",cast=\"{cast}\"");
                 let _ = writeln!(page, "conclave_ballots_total{{{labels}}} {count}");
             }
         }
         let name = "conclave_verifier_duration_seconds";
-        head(page, name, "histogram", "How long each verifier took.");
+        write_head(page, name, "histogram", "How long each verifier took.");
         for (verifier, votes) in &verifiers {
-            votes.took.render_labelled(page, name, &format!("verifier=\"{}\"", escaped(verifier)));
+            votes.took.render_labelled(
+                page,
+                name,
+                &format!("verifier=\"{}\"", escape_label(verifier)),
+            );
         }
         let name = "conclave_model_duration_seconds";
-        head(page, name, "histogram", "How long the model took for a turn, over all attempts.");
+        write_head(
+            page,
+            name,
+            "histogram",
+            "How long the model took for a turn, over all attempts.",
+        );
         for (provider, calls) in &providers {
-            calls.took.render_labelled(page, name, &format!("provider=\"{}\"", escaped(provider)));
+            calls.took.render_labelled(
+                page,
+                name,
+                &format!("provider=\"{}\"", escape_label(provider)),
+            );
         }
         let name = "conclave_model_failures_total";
-        head(page, name, "counter", "Candidates that did not come, by provider and reason.");
+        write_head(page, name, "counter", "Candidates that did not come, by provider and reason.");
         for (provider, calls) in &providers {
-            let provider = escaped(provider);
+            let provider = escape_label(provider);
             for (why, count) in FAILURES.iter().zip(&calls.failures) {
-                let (why, count) = (why.as_str(), load(count));
-                let _ = writeln!(page, "{name}{{provider=\"{provider}\",why=\"{why}\"}} {count}");
+                let labels = format!("provider=\"{provider}\",why=\"{}\"", why.as_str());
+                let _ = writeln!(page, "{name}{{{labels}}} {}", read_counter(count));
             }
         }
     }
 }
 
 /// A name from the configuration as a label's value.
-fn escaped(name: &str) -> String {
+fn escape_label(name: &str) -> String {
     name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
@@ -155,7 +170,7 @@ mod tests {
 
     #[test]
     fn ballots_are_counted_by_what_they_say_and_names_have_a_limit() {
-        let panels = Panels::default();
+        let panels = PanelCounters::default();
         let confidence = Confidence::from_hundredths(90).unwrap();
         let seat = Seat::new("odd\"name", Priority::Low);
         for cast in [
@@ -164,11 +179,11 @@ mod tests {
             Cast::Abstained(Abstention::Late),
             Cast::NotApplicable,
         ] {
-            panels.ballot(&Ballot::bare(seat.clone(), cast));
+            panels.count_ballot(&Ballot::bare(seat.clone(), cast));
         }
         for other in 0..2 * NAMES_MAX {
             let seat = Seat::new(&format!("v{other}"), Priority::Low);
-            panels.ballot(&Ballot::bare(seat, Cast::Voted { vote: Vote::Safe, confidence }));
+            panels.count_ballot(&Ballot::bare(seat, Cast::Voted { vote: Vote::Safe, confidence }));
         }
         let mut page = String::new();
         panels.render(&mut page);

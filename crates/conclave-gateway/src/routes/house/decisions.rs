@@ -1,6 +1,8 @@
 //! `GET /v1/decisions...`: what was decided, and why.
 
-use crate::admission::auth::{Admitted, Need, Own, Sight, admit, admit_person, sight};
+use crate::admission::entrance::{
+    AdmittedCaller, DecisionSight, Need, TokenHolder, admit_key, admit_person, sight_of,
+};
 use crate::error::ApiError;
 use crate::routes::respond;
 use crate::state::Gateway;
@@ -19,28 +21,28 @@ const PAGE: u32 = 50;
 const PAGE_MAX: u32 = 500;
 
 /// A page of decisions, newest first.
-pub(crate) async fn list(
+pub(crate) async fn list_decisions(
     State(gateway): State<Gateway>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
-    respond(list_page(&gateway, query.as_deref().unwrap_or(""), &headers).await)
+    respond(decisions_page(&gateway, query.as_deref().unwrap_or(""), &headers).await)
 }
 
-async fn list_page(
+async fn decisions_page(
     gateway: &Gateway,
     query: &str,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let key = admit(gateway, headers, Need::Audit)?;
-    let filter = filter(query, tenant_number(key.tenant.as_str()))?;
+    let key = admit_key(gateway, headers, Need::Audit)?;
+    let filter = read_filter(query, tenant_number(key.tenant.as_str()))?;
     let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-    let rows = gateway.engine().archive.list(filter).await.map_err(unavailable)?;
+    let rows = gateway.engine().archive.list(filter).await.map_err(archive_error)?;
     let next = if rows.len() == limit { rows.last().map(|row| row.id.to_string()) } else { None };
     Ok(Json(json!({"object": "list", "data": rows, "next_before": next})).into_response())
 }
 
-fn filter(query: &str, tenant: u64) -> Result<DecisionFilter, ApiError> {
+fn read_filter(query: &str, tenant: u64) -> Result<DecisionFilter, ApiError> {
     let mut filter =
         DecisionFilter { tenant: Some(tenant), limit: PAGE, ..DecisionFilter::default() };
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
@@ -57,30 +59,30 @@ fn filter(query: &str, tenant: u64) -> Result<DecisionFilter, ApiError> {
                 filter.before =
                     Some(id.ok_or_else(|| ApiError::invalid("before", "must be an audit id"))?);
             }
-            "outcome" => filter.outcome = Some(word("outcome", value)?),
-            "action" => filter.action = Some(word("action", value)?),
+            "outcome" => filter.outcome = Some(read_word("outcome", value)?),
+            "action" => filter.action = Some(read_word("action", value)?),
             other => return Err(ApiError::invalid(other, "is not a filter")),
         }
     }
     Ok(filter)
 }
 
-fn word(name: &str, value: &str) -> Result<String, ApiError> {
+fn read_word(name: &str, value: &str) -> Result<String, ApiError> {
     let plain = !value.is_empty() && value.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
     plain.then(|| value.to_owned()).ok_or_else(|| ApiError::invalid(name, "is not known"))
 }
 
 /// One decision.
-pub(crate) async fn one(
+pub(crate) async fn show_decision(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let key = admit(&gateway, &headers, Need::Audit)?;
+        let key = admit_key(&gateway, &headers, Need::Audit)?;
         let engine = gateway.engine();
-        let stored = find(&engine, &key, &id).await?;
-        let with_words = sight(key.role) == Sight::Words;
+        let stored = find_decision(&engine, &key, &id).await?;
+        let with_words = sight_of(key.role) == DecisionSight::Words;
         if with_words && let Some(read) = AuditId::parse(&id) {
             engine.note_transcript_read(&key.tenant, key.id.as_str(), read);
         }
@@ -90,35 +92,35 @@ pub(crate) async fn one(
 }
 
 /// Why a decision came out as it did, in plain words.
-pub(crate) async fn explanation(
+pub(crate) async fn explain_decision(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let admitted = admit_person(&gateway, &headers, Need::Explain)?;
-        let stored = find_own(&gateway.engine(), &admitted, &id).await?;
+        let caller = admit_person(&gateway, &headers, Need::Explain)?;
+        let stored = find_own(&gateway.engine(), &caller, &id).await?;
         Ok(Json(explain(&stored)).into_response())
     };
     respond(found.await)
 }
 
 /// What proves that a decision is in the log; 202 until a checkpoint covers it.
-pub(crate) async fn receipt(
+pub(crate) async fn show_receipt(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let admitted = admit_person(&gateway, &headers, Need::Prove)?;
-        let key = &admitted.key;
+        let caller = admit_person(&gateway, &headers, Need::Prove)?;
+        let key = &caller.key;
         let missing = || ApiError::not_found("There is no decision with this id.");
         let audit = AuditId::parse(&id).ok_or_else(missing)?;
-        if admitted.own.is_some() {
-            find_own(&gateway.engine(), &admitted, &id).await?;
+        if caller.holder.is_some() {
+            find_own(&gateway.engine(), &caller, &id).await?;
         }
         let tenant = tenant_number(key.tenant.as_str());
-        match gateway.proofs().receipt(tenant, audit).await.map_err(unavailable)? {
+        match gateway.proofs().receipt(tenant, audit).await.map_err(archive_error)? {
             ReceiptState::Unknown => Err(missing()),
             ReceiptState::Pending => {
                 let soon = [(header::RETRY_AFTER, HeaderValue::from_static("1"))];
@@ -140,12 +142,12 @@ pub(crate) async fn receipt(
 /// The decision, if it is the person's own. Whether another exists is not told.
 async fn find_own(
     engine: &Engine,
-    admitted: &Admitted,
+    caller: &AdmittedCaller,
     id: &str,
 ) -> Result<StoredDecision, ApiError> {
-    let stored = find(engine, &admitted.key, id).await?;
-    let Some(own) = &admitted.own else { return Ok(stored) };
-    if is_own(engine, &admitted.key, own, &stored).await? {
+    let stored = find_decision(engine, &caller.key, id).await?;
+    let Some(holder) = &caller.holder else { return Ok(stored) };
+    if is_own(engine, &caller.key, holder, &stored).await? {
         return Ok(stored);
     }
     Err(ApiError::not_found("There is no decision with this id."))
@@ -154,28 +156,32 @@ async fn find_own(
 async fn is_own(
     engine: &Engine,
     key: &KeyRecord,
-    own: &Own,
+    holder: &TokenHolder,
     stored: &StoredDecision,
 ) -> Result<bool, ApiError> {
     let failed = |error: conclave_engine::SubjectsError| {
-        unavailable(conclave_engine::ArchiveError(error.to_string()))
+        archive_error(conclave_engine::ArchiveError(error.to_string()))
     };
-    let names = engine.subjects.find_all(&key.tenant, &own.user).await.map_err(failed)?;
+    let names = engine.subjects.find_all(&key.tenant, &holder.user).await.map_err(failed)?;
     if !stored.leaf.draft.subject.is_some_and(|subject| names.contains(&subject)) {
         return Ok(false);
     }
-    let Some(session) = &own.session else { return Ok(true) };
+    let Some(session) = &holder.session else { return Ok(true) };
     // Somebody who is known is named without being entered anew.
-    let named = engine.subjects.name(&key.tenant, Some(&own.user), session).await;
+    let named = engine.subjects.name(&key.tenant, Some(&holder.user), session).await;
     Ok(stored.leaf.draft.session == Some(named.map_err(failed)?.session))
 }
 
-async fn find(engine: &Engine, key: &KeyRecord, id: &str) -> Result<StoredDecision, ApiError> {
+async fn find_decision(
+    engine: &Engine,
+    key: &KeyRecord,
+    id: &str,
+) -> Result<StoredDecision, ApiError> {
     let missing = || ApiError::not_found("There is no decision with this id.");
     let id = AuditId::parse(id).ok_or_else(missing)?;
     let archive: &dyn Archive = &*engine.archive;
     let entries =
-        archive.find(tenant_number(key.tenant.as_str()), id).await.map_err(unavailable)?;
+        archive.find(tenant_number(key.tenant.as_str()), id).await.map_err(archive_error)?;
     StoredDecision::from_entries(entries)
         .map_err(|error| {
             tracing::error!(%id, %error, "a stored decision cannot be read");
@@ -184,7 +190,7 @@ async fn find(engine: &Engine, key: &KeyRecord, id: &str) -> Result<StoredDecisi
         .ok_or_else(missing)
 }
 
-pub(crate) fn unavailable(error: conclave_engine::ArchiveError) -> ApiError {
+pub(crate) fn archive_error(error: conclave_engine::ArchiveError) -> ApiError {
     let why = error.0;
     tracing::error!(%why, "the archive does not answer");
     ApiError::archive_unavailable()

@@ -12,13 +12,13 @@ pub const OPENAPI: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json"));
 
 /// The process runs.
-pub(crate) async fn live() -> &'static str {
+pub(crate) async fn show_live() -> &'static str {
     "ok\n"
 }
 
 /// It can take requests: decisions can be recorded. A slow archive does not stop it.
-pub(crate) async fn ready(State(gateway): State<Gateway>) -> Response {
-    if gateway.is_draining() {
+pub(crate) async fn show_ready(State(gateway): State<Gateway>) -> Response {
+    if gateway.server().is_draining() {
         let sentence = "not ready: it is stopping\n";
         return (StatusCode::SERVICE_UNAVAILABLE, sentence).into_response();
     }
@@ -31,7 +31,7 @@ pub(crate) async fn ready(State(gateway): State<Gateway>) -> Response {
 }
 
 /// How each part is doing.
-pub(crate) async fn health(State(gateway): State<Gateway>) -> Response {
+pub(crate) async fn show_health(State(gateway): State<Gateway>) -> Response {
     let engine = gateway.engine();
     let spool = engine.ledger.health();
     let archive = engine.archive.health().await;
@@ -63,17 +63,17 @@ pub(crate) async fn health(State(gateway): State<Gateway>) -> Response {
 }
 
 /// Counters for Prometheus.
-pub(crate) async fn metrics(State(gateway): State<Gateway>) -> Response {
+pub(crate) async fn show_metrics(State(gateway): State<Gateway>) -> Response {
     let engine = gateway.engine();
-    let (ledger, places) = (&engine.ledger, gateway.places(&engine.settings.build));
-    let mut page = gateway.metrics().render(ledger.dropped(), &ledger.state());
-    gateway.doors().house().render(&mut page, &places);
+    let gauges = gateway.server_gauges(&engine.settings.build);
+    let mut page = gateway.metrics().render(engine.ledger.dropped(), &engine.ledger.state());
+    gateway.server().counters().render(&mut page, &gauges);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], page).into_response()
 }
 
 /// The OpenAPI page.
-pub(crate) async fn openapi() -> Response {
+pub(crate) async fn show_openapi() -> Response {
     let kind = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, kind)], OPENAPI).into_response()
 }

@@ -3,13 +3,14 @@
 //! **Invariant:** a key makes and sees keys of its own tenant. Only an owner of the house, whose tenant is
 //! `default`, does so for others. The text of a key is answered once and kept nowhere.
 
-use super::tenants::{governs_all, tenant};
-use crate::admission::auth::{Need, admit};
-use crate::admission::entrance;
-use crate::admission::tokens::{self, LASTS_S, LASTS_S_MAX, LASTS_S_MIN, Token};
+use super::tenants::{governed_tenant, governs_all_tenants};
+use crate::admission::entrance::{Need, admit_key, admit_request};
+use crate::admission::tokens::{LASTS_S, LASTS_S_MAX, LASTS_S_MIN, PersonToken, write_token};
 use crate::error::ApiError;
+use crate::routes::query::read_query;
 use crate::routes::respond;
 use crate::state::Gateway;
+use crate::wire::typed_body;
 use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -17,7 +18,6 @@ use conclave_core::{KeyId, SessionId, TenantId, UserId};
 use conclave_engine::{KeyDeskError, KeyOrder, KeyRecord, KeyRole, ListedKey, MadeKey};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 const DAY_S: u64 = 24 * 3600;
@@ -27,10 +27,9 @@ const LIFE_S_MAX: u64 = 3650 * DAY_S;
 const OVERLAP_S_MAX: u64 = 30 * DAY_S;
 const OVERLAP_S: u64 = DAY_S;
 
-/// A key as it is asked for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Order {
+struct KeyRequest {
     role: String,
     #[serde(default)]
     tenant: Option<String>,
@@ -42,17 +41,15 @@ struct Order {
     expires_in_s: Option<u64>,
 }
 
-/// How a key is replaced.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Replacement {
+struct RotationRequest {
     overlap_s: Option<u64>,
 }
 
-/// A token as it is asked for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wish {
+struct TokenRequest {
     user: String,
     #[serde(default)]
     session: Option<String>,
@@ -61,109 +58,102 @@ struct Wish {
 }
 
 /// Makes a key; its text is in the answer and nowhere else.
-pub(crate) async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
+pub(crate) async fn create_key(State(gateway): State<Gateway>, request: Request) -> Response {
     let made = async {
-        let (key, order): (_, Order) = take(&gateway, request, Need::Keys).await?;
-        let role = KeyRole::parse(&order.role)
+        let request = admit_request(&gateway, request, Need::Keys, None).await?;
+        let asked: KeyRequest = typed_body(request.document)?;
+        let role = KeyRole::parse(&asked.role)
             .ok_or_else(|| ApiError::invalid("role", "must be the name of a role"))?;
-        let tenant = match &order.tenant {
-            Some(name) => tenant(&key, name)?,
-            None => key.tenant.clone(),
+        let tenant = match &asked.tenant {
+            Some(name) => governed_tenant(&request.key, name)?,
+            None => request.key.tenant,
         };
-        let lasts_s = within("expires_in_s", order.expires_in_s, 1, LIFE_S_MAX)?;
+        let lasts_s = within("expires_in_s", asked.expires_in_s, 1, LIFE_S_MAX)?;
         let now_ms = gateway.engine().clock.now_ms();
         let expires_ms = lasts_s.map(|seconds| now_ms.saturating_add(seconds * 1000));
-        let Order { label, person, .. } = order;
+        let KeyRequest { label, person, .. } = asked;
         let order = KeyOrder { tenant, role, label, person, expires_ms };
-        Ok(shown_once(&gateway.services().key_desk.issue(order).await.map_err(failed)?))
+        let made = gateway.services().key_desk.issue(order).await;
+        Ok(made_key_response(&made.map_err(key_error)?))
     };
     respond(made.await)
 }
 
 /// Every key of a tenant, without secrets.
-pub(crate) async fn list(
+pub(crate) async fn list_keys(
     State(gateway): State<Gateway>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let listed = async {
-        let key = admit(&gateway, &headers, Need::Keys)?;
-        let tenant = asked_for(&key, query.as_deref().unwrap_or(""))?;
-        let keys = gateway.services().key_desk.list(tenant).await.map_err(failed)?;
-        let data: Vec<_> = keys.iter().map(view).collect();
+        let key = admit_key(&gateway, &headers, Need::Keys)?;
+        let tenant = asked_tenant(&key, query.as_deref())?;
+        let keys = gateway.services().key_desk.list(tenant).await.map_err(key_error)?;
+        let data: Vec<_> = keys.iter().map(key_view).collect();
         Ok(Json(json!({"object": "list", "data": data})).into_response())
     };
     respond(listed.await)
 }
 
 /// Withdraws a key, at once and for ever; with it every token it made.
-pub(crate) async fn revoke(
+pub(crate) async fn revoke_key(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let revoked = async {
-        let key = admit(&gateway, &headers, Need::Keys)?;
-        let tenant = asked_for(&key, query.as_deref().unwrap_or(""))?;
-        let record =
-            gateway.services().key_desk.revoke(tenant, named(id)?).await.map_err(failed)?;
-        Ok(Json(view(&ListedKey { record, last_used_ms: None })).into_response())
+        let key = admit_key(&gateway, &headers, Need::Keys)?;
+        let tenant = asked_tenant(&key, query.as_deref())?;
+        let revoked = gateway.services().key_desk.revoke(tenant, read_key_id(id)?).await;
+        let record = revoked.map_err(key_error)?;
+        Ok(Json(key_view(&ListedKey { record, last_used_ms: None })).into_response())
     };
     respond(revoked.await)
 }
 
 /// Makes the successor of a key; the key goes on for a while.
-pub(crate) async fn rotate(
+pub(crate) async fn rotate_key(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Response {
     let rotated = async {
-        let (key, wish): (_, Replacement) = take(&gateway, request, Need::Keys).await?;
-        let tenant = asked_for(&key, query.as_deref().unwrap_or(""))?;
-        let overlap_s = within("overlap_s", wish.overlap_s, 0, OVERLAP_S_MAX)?;
+        let request = admit_request(&gateway, request, Need::Keys, None).await?;
+        let asked: RotationRequest = typed_body(request.document)?;
+        let tenant = asked_tenant(&request.key, query.as_deref())?;
+        let overlap_s = within("overlap_s", asked.overlap_s, 0, OVERLAP_S_MAX)?;
         let overlap_ms = overlap_s.unwrap_or(OVERLAP_S) * 1000;
-        let made = gateway.services().key_desk.rotate(tenant, named(id)?, overlap_ms).await;
-        Ok(shown_once(&made.map_err(failed)?))
+        let made = gateway.services().key_desk.rotate(tenant, read_key_id(id)?, overlap_ms).await;
+        Ok(made_key_response(&made.map_err(key_error)?))
     };
     respond(rotated.await)
 }
 
 /// Makes a token for one person.
-pub(crate) async fn mint(State(gateway): State<Gateway>, request: Request) -> Response {
+pub(crate) async fn create_token(State(gateway): State<Gateway>, request: Request) -> Response {
     let minted = async {
-        let (key, wish): (_, Wish) = take(&gateway, request, Need::Tokens).await?;
-        let user = UserId::new(wish.user);
+        let request = admit_request(&gateway, request, Need::Tokens, None).await?;
+        let asked: TokenRequest = typed_body(request.document)?;
+        let user = UserId::new(asked.user);
         let user = user.map_err(|error| ApiError::invalid("user", format!("{error}.")))?;
-        let session = wish.session.map(SessionId::new).transpose();
+        let session = asked.session.map(SessionId::new).transpose();
         let session = session.map_err(|error| ApiError::invalid("session", format!("{error}.")))?;
-        let lasts_s = within("expires_in_s", wish.expires_in_s, LASTS_S_MIN, LASTS_S_MAX)?;
+        let lasts_s = within("expires_in_s", asked.expires_in_s, LASTS_S_MIN, LASTS_S_MAX)?;
         let now_ms = gateway.engine().clock.now_ms();
         let expires_ms = now_ms.saturating_add(lasts_s.unwrap_or(LASTS_S) * 1000);
-        let token = Token { key: key.id, user, session, expires_ms };
+        let token = PersonToken { key: request.key.id, user, session, expires_ms };
         let body = json!({
             "object": "end_user_token",
-            "token": tokens::write(gateway.keys(), &token),
+            "token": write_token(gateway.keys(), &token),
             "user": token.user,
             "session": token.session,
             "expires_ms": token.expires_ms,
         });
-        Ok(once(StatusCode::CREATED, body))
+        Ok(created_secret(body))
     };
     respond(minted.await)
-}
-
-async fn take<T: DeserializeOwned>(
-    gateway: &Gateway,
-    request: Request,
-    need: Need,
-) -> Result<(KeyRecord, T), ApiError> {
-    let entered = entrance::enter(gateway, request, need).await?;
-    let sent = serde_json::from_value(entered.document)
-        .map_err(|error| ApiError::malformed(format!("The body cannot be used: {error}.")))?;
-    Ok((entered.key, sent))
 }
 
 fn within(
@@ -181,38 +171,40 @@ fn within(
 }
 
 /// The key's own tenant, or the one that an owner of the house names as `?tenant=`.
-fn asked_for(key: &KeyRecord, query: &str) -> Result<TenantId, ApiError> {
-    match crate::routes::people::desk::query(query, &["tenant"])?.into_iter().next() {
+fn asked_tenant(key: &KeyRecord, query: Option<&str>) -> Result<TenantId, ApiError> {
+    match read_query(query, &["tenant"])?.into_iter().next() {
         None => Ok(key.tenant.clone()),
-        Some((_, name)) if governs_all(key) || name == key.tenant.as_str() => tenant(key, &name),
+        Some(field) if governs_all_tenants(key) || field.value == key.tenant.as_str() => {
+            governed_tenant(key, &field.value)
+        }
         Some(_) => Err(ApiError::forbidden("This key governs its own tenant only.")),
     }
 }
 
-fn named(id: String) -> Result<KeyId, ApiError> {
-    KeyId::new(id).map_err(|_| failed(KeyDeskError::NotFound))
+fn read_key_id(id: String) -> Result<KeyId, ApiError> {
+    KeyId::new(id).map_err(|_| key_error(KeyDeskError::NotFound))
 }
 
-fn shown_once(made: &MadeKey) -> Response {
+fn made_key_response(made: &MadeKey) -> Response {
     let listed = ListedKey { record: made.record.clone(), last_used_ms: None };
-    let mut body = view(&listed);
+    let mut body = key_view(&listed);
     body["key"] = made.text.as_str().into();
-    once(StatusCode::CREATED, body)
+    created_secret(body)
 }
 
 /// An answer with a secret in it, which no cache may keep.
-fn once(status: StatusCode, body: Value) -> Response {
+fn created_secret(body: Value) -> Response {
     let unkept = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    (status, unkept, Json(body)).into_response()
+    (StatusCode::CREATED, unkept, Json(body)).into_response()
 }
 
-fn view(key: &ListedKey) -> Value {
+fn key_view(key: &ListedKey) -> Value {
     let mut body = json!(key);
     body["object"] = "key".into();
     body
 }
 
-fn failed(error: KeyDeskError) -> ApiError {
+fn key_error(error: KeyDeskError) -> ApiError {
     match error {
         KeyDeskError::NotFound => ApiError::not_found("There is no key with this id."),
         KeyDeskError::Ended(why) => ApiError::conflict(format!("{why}.")),

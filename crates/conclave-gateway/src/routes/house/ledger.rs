@@ -2,9 +2,9 @@
 //!
 //! **Invariant:** hashes are public, entries are not: a bundle of leaves is for auditors.
 
-use super::decisions::unavailable;
-use crate::admission::auth::{Need, admit};
-use crate::error::ApiError;
+use super::decisions::archive_error;
+use crate::admission::entrance::{Need, admit_key};
+use crate::error::{ApiError, as_sentence};
 use crate::routes::respond;
 use crate::state::Gateway;
 use axum::Json;
@@ -24,64 +24,69 @@ const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000
 const FOR_EVER_PRIVATE: HeaderValue =
     HeaderValue::from_static("private, max-age=31536000, immutable");
 
-fn with(kind: HeaderValue, cache: HeaderValue, body: impl IntoResponse) -> Response {
+fn cached_response(kind: HeaderValue, cache: HeaderValue, body: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, cache)], body).into_response()
 }
 
 /// The last signed checkpoint.
-pub(crate) async fn checkpoint(State(gateway): State<Gateway>) -> Response {
+pub(crate) async fn show_checkpoint(State(gateway): State<Gateway>) -> Response {
     let found = async {
-        let note = gateway.proofs().checkpoint().await.map_err(unavailable)?;
+        let note = gateway.proofs().checkpoint().await.map_err(archive_error)?;
         let missing = || ApiError::not_found("There is no checkpoint yet; the first follows soon.");
-        Ok(with(TEXT, SOON_OLD, note.ok_or_else(missing)?))
+        Ok(cached_response(TEXT, SOON_OLD, note.ok_or_else(missing)?))
     };
     respond(found.await)
 }
 
 /// The keys that sign checkpoints, one a line, the one in force first.
-pub(crate) async fn vkey(State(gateway): State<Gateway>) -> Response {
+pub(crate) async fn show_vkeys(State(gateway): State<Gateway>) -> Response {
     let found = async {
-        let keys = gateway.proofs().vkeys().await.map_err(unavailable)?;
-        Ok(with(TEXT, SOON_OLD, keys.join("\n") + "\n"))
+        let keys = gateway.proofs().vkeys().await.map_err(archive_error)?;
+        Ok(cached_response(TEXT, SOON_OLD, keys.join("\n") + "\n"))
     };
     respond(found.await)
 }
 
 /// A tile of hashes.
-pub(crate) async fn tile(State(gateway): State<Gateway>, Path(path): Path<String>) -> Response {
+pub(crate) async fn show_tile(
+    State(gateway): State<Gateway>,
+    Path(path): Path<String>,
+) -> Response {
     let found = async {
-        let id = TileId::parse(&path).map_err(|error| ApiError::not_found(sentence(&error)))?;
-        let tile = gateway.proofs().tile(id).await.map_err(unavailable)?;
-        Ok(with(BYTES, FOR_EVER, tile.ok_or_else(beyond)?))
+        let id = TileId::parse(&path)
+            .map_err(|error| ApiError::not_found(as_sentence(&error.to_string())))?;
+        let tile = gateway.proofs().tile(id).await.map_err(archive_error)?;
+        Ok(cached_response(BYTES, FOR_EVER, tile.ok_or_else(beyond_checkpoint)?))
     };
     respond(found.await)
 }
 
 /// A bundle of entries.
-pub(crate) async fn entries(
+pub(crate) async fn show_entries(
     State(gateway): State<Gateway>,
     Path(path): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        admit(&gateway, &headers, Need::Entries)?;
+        admit_key(&gateway, &headers, Need::Entries)?;
         let place = parse_bundle_path(&path);
-        let (index, width) = place.map_err(|error| ApiError::not_found(sentence(&error)))?;
-        let bundle = gateway.proofs().bundle(index, width).await.map_err(unavailable)?;
-        Ok(with(BYTES, FOR_EVER_PRIVATE, bundle.ok_or_else(beyond)?))
+        let (index, width) =
+            place.map_err(|error| ApiError::not_found(as_sentence(&error.to_string())))?;
+        let bundle = gateway.proofs().bundle(index, width).await.map_err(archive_error)?;
+        Ok(cached_response(BYTES, FOR_EVER_PRIVATE, bundle.ok_or_else(beyond_checkpoint)?))
     };
     respond(found.await)
 }
 
 /// The proof that the log of one size begins with the log of a smaller one.
-pub(crate) async fn consistency(
+pub(crate) async fn prove_consistency(
     State(gateway): State<Gateway>,
     RawQuery(query): RawQuery,
 ) -> Response {
     let found = async {
-        let (from, to) = sizes(query.as_deref().unwrap_or(""))?;
-        let found = gateway.proofs().consistency(from, to).await.map_err(unavailable)?;
-        let found = found.ok_or_else(beyond)?;
+        let LogSizes { from, to } = read_sizes(query.as_deref().unwrap_or(""))?;
+        let found = gateway.proofs().consistency(from, to).await.map_err(archive_error)?;
+        let found = found.ok_or_else(beyond_checkpoint)?;
         let proof: Vec<_> = found.proof.iter().map(hex::encode).collect();
         let answer = json!({
             "from": from,
@@ -95,8 +100,16 @@ pub(crate) async fn consistency(
     respond(found.await)
 }
 
-fn sizes(query: &str) -> Result<(u64, u64), ApiError> {
-    let (mut from, mut to) = (None, None);
+/// Two sizes of the log, the smaller first.
+#[derive(Debug, PartialEq, Eq)]
+struct LogSizes {
+    from: u64,
+    to: u64,
+}
+
+fn read_sizes(query: &str) -> Result<LogSizes, ApiError> {
+    let mut from = None;
+    let mut to = None;
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     for (name, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
         let place = match name {
@@ -107,24 +120,17 @@ fn sizes(query: &str) -> Result<(u64, u64), ApiError> {
         let size = value.parse::<u64>();
         *place = Some(size.map_err(|_| ApiError::invalid(name, "must be a number of entries"))?);
     }
-    let needed = |name| move || ApiError::invalid(name, "is needed: a number of entries");
-    let (from, to) = (from.ok_or_else(needed("from"))?, to.ok_or_else(needed("to"))?);
+    let needed = |name| ApiError::invalid(name, "is needed: a number of entries");
+    let from = from.ok_or_else(|| needed("from"))?;
+    let to = to.ok_or_else(|| needed("to"))?;
     if from > to {
         return Err(ApiError::invalid("from", "must not be larger than `to`"));
     }
-    Ok((from, to))
+    Ok(LogSizes { from, to })
 }
 
-fn beyond() -> ApiError {
+fn beyond_checkpoint() -> ApiError {
     ApiError::not_found("The last checkpoint does not reach that far.")
-}
-
-fn sentence(error: &impl ToString) -> String {
-    let mut sentence = error.to_string();
-    if let Some(first) = sentence.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    sentence + "."
 }
 
 #[cfg(test)]
@@ -133,9 +139,9 @@ mod tests {
 
     #[test]
     fn sizes_must_make_sense() {
-        assert_eq!(sizes("from=3&to=9").unwrap(), (3, 9));
+        assert_eq!(read_sizes("from=3&to=9").unwrap(), LogSizes { from: 3, to: 9 });
         for bad in ["", "from=1", "to=1", "from=2&to=1", "from=-1&to=1", "from=x&to=1", "a=1"] {
-            assert!(sizes(bad).is_err(), "{bad}");
+            assert!(read_sizes(bad).is_err(), "{bad}");
         }
     }
 }

@@ -3,8 +3,7 @@
 //! **Invariant:** a key governs its own tenant. Only an owner of the house, whose tenant is `default`,
 //! governs others too.
 
-use crate::admission::auth::{Need, admit};
-use crate::admission::entrance;
+use crate::admission::entrance::{Need, admit_key, admit_request};
 use crate::error::ApiError;
 use crate::routes::respond;
 use crate::state::Gateway;
@@ -22,10 +21,9 @@ use std::sync::Arc;
 /// Whose owner is the owner of the house.
 const HOUSE: &str = "default";
 
-/// What is entered about a tenant.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entered {
+struct TenantRequest {
     id: String,
     #[serde(default)]
     users: Vec<String>,
@@ -34,19 +32,22 @@ struct Entered {
 }
 
 /// Every tenant the key may see.
-pub(crate) async fn list(
+pub(crate) async fn list_tenants(
     State(gateway): State<Gateway>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let listed = async {
-        let key = admit(&gateway, &headers, Need::Policies)?;
-        let steward = steward(&gateway)?;
+        let key = admit_key(&gateway, &headers, Need::Policies)?;
+        let steward = steward_of(&gateway)?;
         let policies = steward.state.policies();
-        let tenants = if governs_all(&key) {
-            policies.tenants(offset(query.as_deref().unwrap_or(""))?).await.map_err(failed)?
+        let tenants = if governs_all_tenants(&key) {
+            policies
+                .tenants(read_offset(query.as_deref().unwrap_or(""))?)
+                .await
+                .map_err(tenants_error)?
         } else {
-            policies.tenant(&key.tenant).await.map_err(failed)?.into_iter().collect()
+            policies.tenant(&key.tenant).await.map_err(tenants_error)?.into_iter().collect()
         };
         Ok(Json(json!({"object": "list", "data": tenants})).into_response())
     };
@@ -54,7 +55,7 @@ pub(crate) async fn list(
 }
 
 /// How many tenants are left out before the page begins.
-fn offset(query: &str) -> Result<u32, ApiError> {
+fn read_offset(query: &str) -> Result<u32, ApiError> {
     match query.split_once('=') {
         None if query.is_empty() => Ok(0),
         Some(("offset", number)) => number
@@ -65,30 +66,32 @@ fn offset(query: &str) -> Result<u32, ApiError> {
 }
 
 /// Enters a tenant with its users and projects, or changes one.
-pub(crate) async fn enter(State(gateway): State<Gateway>, request: Request) -> Response {
+pub(crate) async fn enter_tenant(State(gateway): State<Gateway>, request: Request) -> Response {
     let entered = async {
-        let (key, document) = read(&gateway, request).await?;
-        let entered: Entered = serde_json::from_value(document)
+        let request = admit_request(&gateway, request, Need::Govern, None).await?;
+        let sent: TenantRequest = serde_json::from_value(request.document)
             .map_err(|error| ApiError::malformed(format!("The tenant cannot be read: {error}.")))?;
-        let tenant = tenant(&key, &entered.id)?;
-        let (steward, now_ms) = (steward(&gateway)?, gateway.engine().clock.now_ms());
+        let tenant = governed_tenant(&request.key, &sent.id)?;
+        let steward = steward_of(&gateway)?;
+        let now_ms = gateway.engine().clock.now_ms();
         let policies = steward.state.policies();
-        let made = policies.enter(&tenant, &entered.users, &entered.projects, now_ms).await;
-        Ok(Json(made.map_err(failed)?).into_response())
+        let made = policies.enter(&tenant, &sent.users, &sent.projects, now_ms).await;
+        Ok(Json(made.map_err(tenants_error)?).into_response())
     };
     respond(entered.await)
 }
 
 /// What holds for a tenant, and what it has set itself.
-pub(crate) async fn policy(
+pub(crate) async fn show_policy(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let key = admit(&gateway, &headers, Need::Policies)?;
-        let (tenant, steward) = (tenant(&key, &id)?, steward(&gateway)?);
-        Ok(Json(shown(&steward, &tenant)).into_response())
+        let key = admit_key(&gateway, &headers, Need::Policies)?;
+        let tenant = governed_tenant(&key, &id)?;
+        let steward = steward_of(&gateway)?;
+        Ok(Json(policy_view(&steward, &tenant)).into_response())
     };
     respond(found.await)
 }
@@ -100,19 +103,29 @@ pub(crate) async fn set_policy(
     request: Request,
 ) -> Response {
     let set = async {
-        let (key, document) = read(&gateway, request).await?;
-        let (tenant, steward) = (tenant(&key, &id)?, steward(&gateway)?);
-        let (policy, version) = parts(document)?;
+        let request = admit_request(&gateway, request, Need::Govern, None).await?;
+        let tenant = governed_tenant(&request.key, &id)?;
+        let steward = steward_of(&gateway)?;
+        let PolicyRequest { policy, version } = read_policy_request(request.document)?;
         let now_ms = gateway.engine().clock.now_ms();
-        steward.state.policies().set(&tenant, policy, version, now_ms).await.map_err(failed)?;
-        Ok(Json(shown(&steward, &tenant)).into_response())
+        steward
+            .state
+            .policies()
+            .set(&tenant, policy, version, now_ms)
+            .await
+            .map_err(tenants_error)?;
+        Ok(Json(policy_view(&steward, &tenant)).into_response())
     };
     respond(set.await)
 }
 
-/// `{"policy": {...}, "version": 3}`: the version is that which was read, where it must not have
-/// changed meanwhile.
-fn parts(document: Value) -> Result<(Value, Option<u64>), ApiError> {
+struct PolicyRequest {
+    policy: Value,
+    /// That which was read, where it must not have changed meanwhile.
+    version: Option<u64>,
+}
+
+fn read_policy_request(document: Value) -> Result<PolicyRequest, ApiError> {
     let Value::Object(mut fields) = document else {
         return Err(ApiError::malformed("The body must be an object with `policy`."));
     };
@@ -126,34 +139,29 @@ fn parts(document: Value) -> Result<(Value, Option<u64>), ApiError> {
     };
     match fields.keys().next() {
         Some(name) => Err(ApiError::invalid(name.clone(), "This field is not known.")),
-        None => Ok((policy, version)),
+        None => Ok(PolicyRequest { policy, version }),
     }
 }
 
-async fn read(gateway: &Gateway, request: Request) -> Result<(KeyRecord, Value), ApiError> {
-    let entered = entrance::enter(gateway, request, Need::Govern).await?;
-    Ok((entered.key, entered.document))
-}
-
-pub(crate) fn governs_all(key: &KeyRecord) -> bool {
+pub(crate) fn governs_all_tenants(key: &KeyRecord) -> bool {
     key.role == KeyRole::Owner && key.tenant.as_str() == HOUSE
 }
 
 /// The tenant that is named, if the key governs it. Whether another exists is not told.
-pub(crate) fn tenant(key: &KeyRecord, id: &str) -> Result<TenantId, ApiError> {
+pub(crate) fn governed_tenant(key: &KeyRecord, id: &str) -> Result<TenantId, ApiError> {
     let tenant = TenantId::new(id).map_err(|error| ApiError::invalid("id", format!("{error}.")))?;
-    if tenant == key.tenant || governs_all(key) {
+    if tenant == key.tenant || governs_all_tenants(key) {
         return Ok(tenant);
     }
     Err(ApiError::forbidden("This key governs its own tenant only."))
 }
 
-pub(crate) fn steward(gateway: &Gateway) -> Result<Arc<Steward>, ApiError> {
+pub(crate) fn steward_of(gateway: &Gateway) -> Result<Arc<Steward>, ApiError> {
     let steward = gateway.engine().steward.clone();
     steward.ok_or_else(|| ApiError::not_found("No tenants are kept here."))
 }
 
-fn shown(steward: &Steward, tenant: &TenantId) -> Value {
+fn policy_view(steward: &Steward, tenant: &TenantId) -> Value {
     let own = steward.state.policies().of(tenant);
     let (version, in_force) = steward.policy(tenant);
     json!({
@@ -165,7 +173,7 @@ fn shown(steward: &Steward, tenant: &TenantId) -> Value {
     })
 }
 
-fn failed(error: TenantsError) -> ApiError {
+fn tenants_error(error: TenantsError) -> ApiError {
     match error {
         TenantsError::Policy(error) => {
             ApiError::invalid(format!("policy.{}", error.field), format!("{error}."))

@@ -1,10 +1,10 @@
 //! `GET /v1/usage`: what the key's tenant used and spent, and what is left.
 
-use super::decisions::unavailable;
-use super::tenants::steward;
-use crate::admission::auth::{Need, admit};
+use super::decisions::archive_error;
+use super::tenants::steward_of;
+use crate::admission::entrance::{Need, admit_key};
 use crate::error::ApiError;
-use crate::routes::people::desk::{number, query};
+use crate::routes::query::{QueryField, read_number, read_query};
 use crate::routes::respond;
 use crate::state::Gateway;
 use axum::Json;
@@ -32,8 +32,7 @@ const OFFSET_MAX: u32 = 1_000_000;
 const BY_MAX: usize = 4;
 const FILTERS: [&str; 6] = ["from", "to", "by", "user", "limit", "offset"];
 
-/// What is asked for.
-struct Asked {
+struct UsageRequest {
     from: u32,
     to: u32,
     by: Vec<UsageBy>,
@@ -43,41 +42,42 @@ struct Asked {
 }
 
 /// What was used, parted as the caller asks, and how the accounts stand.
-pub(crate) async fn usage(
+pub(crate) async fn show_usage(
     State(gateway): State<Gateway>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let key = admit(&gateway, &headers, Need::Usage)?;
-        let (steward, engine) = (steward(&gateway)?, gateway.engine());
+        let key = admit_key(&gateway, &headers, Need::Usage)?;
+        let steward = steward_of(&gateway)?;
+        let engine = gateway.engine();
         let now_ms = engine.clock.now_ms();
-        let asked = asked(query.as_deref().unwrap_or(""), now_ms)?;
+        let asked = read_usage_request(query.as_deref(), now_ms)?;
         let tenant = tenant_number(key.tenant.as_str());
         let ask = UsageAsk {
             tenant,
             from_ms: u64::from(asked.from) * DAY_MS,
             to_ms: (u64::from(asked.to) + 1) * DAY_MS,
             by: asked.by.clone(),
-            subject: subject(&engine, &key.tenant, asked.user.as_deref()).await?,
+            subject: find_subject(&engine, &key.tenant, asked.user.as_deref()).await?,
             offset: asked.offset,
             // One more than is shown says whether there is another page.
             limit: asked.limit + 1,
         };
-        let page = steward.state.usage().sums(ask).await.map_err(unavailable)?;
+        let page = steward.state.usage().sums(ask).await.map_err(archive_error)?;
         let accounts = steward.state.accounts().balances(tenant, now_ms, ACCOUNTS_MAX).await;
         let accounts = accounts.map_err(|error| {
             tracing::error!(%error, "the accounts cannot be shown");
             ApiError::budget_unavailable()
         })?;
-        let accounts: Vec<_> = accounts.iter().map(account).collect();
-        Ok(Json(shown(&asked, &page, &accounts)).into_response())
+        let accounts: Vec<_> = accounts.iter().map(account_view).collect();
+        Ok(Json(usage_view(&asked, &page, &accounts)).into_response())
     };
     respond(found.await)
 }
 
 /// The person's pseudonym; whoever is not known here has used nothing.
-async fn subject(
+async fn find_subject(
     engine: &Engine,
     tenant: &TenantId,
     user: Option<&str>,
@@ -91,9 +91,10 @@ async fn subject(
     found.map(Some).ok_or_else(|| ApiError::not_found("Nobody is known by this id."))
 }
 
-fn asked(text: &str, now_ms: u64) -> Result<Asked, ApiError> {
-    let (mut from, mut to) = (None, None);
-    let mut asked = Asked {
+fn read_usage_request(query: Option<&str>, now_ms: u64) -> Result<UsageRequest, ApiError> {
+    let mut from = None;
+    let mut to = None;
+    let mut asked = UsageRequest {
         from: 0,
         to: 0,
         by: vec![UsageBy::Day, UsageBy::Model],
@@ -101,14 +102,14 @@ fn asked(text: &str, now_ms: u64) -> Result<Asked, ApiError> {
         limit: ROWS,
         offset: 0,
     };
-    for (name, value) in query(text, &FILTERS)? {
-        match name {
-            "from" => from = Some(day(name, &value)?),
-            "to" => to = Some(day(name, &value)?),
-            "by" => asked.by = by(&value)?,
-            "user" => asked.user = Some(value),
-            "limit" => asked.limit = number(name, &value, ROWS_MAX)?.max(1),
-            _ => asked.offset = number(name, &value, OFFSET_MAX)?,
+    for field in read_query(query, &FILTERS)? {
+        match field.name {
+            "from" => from = Some(read_day(&field)?),
+            "to" => to = Some(read_day(&field)?),
+            "by" => asked.by = read_by(&field.value)?,
+            "user" => asked.user = Some(field.value),
+            "limit" => asked.limit = read_number(&field, ROWS_MAX)?.max(1),
+            _ => asked.offset = read_number(&field, OFFSET_MAX)?,
         }
     }
     asked.to = to.unwrap_or_else(|| day_of(now_ms));
@@ -120,12 +121,12 @@ fn asked(text: &str, now_ms: u64) -> Result<Asked, ApiError> {
     Ok(asked)
 }
 
-fn day(name: &str, value: &str) -> Result<u32, ApiError> {
-    let day = parse_date(value);
-    day.ok_or_else(|| ApiError::invalid(name, "must be a date such as 2026-01-31"))
+fn read_day(field: &QueryField<'_>) -> Result<u32, ApiError> {
+    let day = parse_date(&field.value);
+    day.ok_or_else(|| ApiError::invalid(field.name, "must be a date such as 2026-01-31"))
 }
 
-fn by(value: &str) -> Result<Vec<UsageBy>, ApiError> {
+fn read_by(value: &str) -> Result<Vec<UsageBy>, ApiError> {
     let names = value.split(',').filter(|name| !name.is_empty());
     let parsed: Option<Vec<_>> = names.map(UsageBy::parse).collect();
     let unique = |by: &Vec<UsageBy>| {
@@ -139,7 +140,7 @@ fn by(value: &str) -> Result<Vec<UsageBy>, ApiError> {
     })
 }
 
-fn shown(asked: &Asked, page: &UsagePage, accounts: &[Value]) -> Value {
+fn usage_view(asked: &UsageRequest, page: &UsagePage, accounts: &[Value]) -> Value {
     let rows = page.rows.iter().take(asked.limit as usize);
     let more = page.rows.len() > asked.limit as usize;
     let mut shown = json!({
@@ -147,18 +148,18 @@ fn shown(asked: &Asked, page: &UsagePage, accounts: &[Value]) -> Value {
         "from": date_of(asked.from),
         "to": date_of(asked.to),
         "by": asked.by.iter().map(|by| by.as_str()).collect::<Vec<_>>(),
-        "data": rows.map(|one| row(&asked.by, one)).collect::<Vec<_>>(),
+        "data": rows.map(|row| row_view(&asked.by, row)).collect::<Vec<_>>(),
         "has_more": more,
         "next_offset": more.then(|| asked.offset + asked.limit),
         "accounts": accounts,
     });
     if let Value::Object(shown) = &mut shown {
-        shown.extend(sums(&page.total));
+        shown.extend(sums_view(&page.total));
     }
     shown
 }
 
-fn row(by: &[UsageBy], row: &UsageRow) -> Value {
+fn row_view(by: &[UsageBy], row: &UsageRow) -> Value {
     let of = by.iter().zip(&row.of).map(|(by, name)| {
         let value = match by {
             _ if name.is_empty() => Value::Null,
@@ -167,10 +168,10 @@ fn row(by: &[UsageBy], row: &UsageRow) -> Value {
         };
         (by.as_str().to_owned(), value)
     });
-    Value::Object(of.chain(sums(&row.sums)).collect())
+    Value::Object(of.chain(sums_view(&row.sums)).collect())
 }
 
-fn sums(sums: &UsageSums) -> Map<String, Value> {
+fn sums_view(sums: &UsageSums) -> Map<String, Value> {
     let cost = sums.cost_microusd;
     let all = json!({
         "requests": sums.requests,
@@ -191,7 +192,7 @@ fn sums(sums: &UsageSums) -> Map<String, Value> {
     }
 }
 
-fn account(AccountBalance { key, balance }: &AccountBalance) -> Value {
+fn account_view(AccountBalance { key, balance }: &AccountBalance) -> Value {
     json!({
         "scope": key.scope.as_str(),
         "name": key.name,
@@ -208,13 +209,13 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_read_within_its_bounds() {
-        let now_ms = 20_000 * DAY_MS;
-        let plain = asked("", now_ms).unwrap();
+        let asked = |query: &str| read_usage_request(Some(query), 20_000 * DAY_MS);
+        let plain = asked("").unwrap();
         assert_eq!((plain.from, plain.to, plain.limit, plain.offset), (19_971, 20_000, 100, 0));
-        let by_key = asked("by=key,outcome&limit=5&offset=10&user=a%20b", now_ms).unwrap();
+        let by_key = asked("by=key,outcome&limit=5&offset=10&user=a%20b").unwrap();
         assert_eq!(by_key.by, [UsageBy::Key, UsageBy::Outcome]);
         assert_eq!((by_key.limit, by_key.offset, by_key.user.as_deref()), (5, 10, Some("a b")));
-        assert!(asked("by=", now_ms).unwrap().by.is_empty(), "one sum of everything");
+        assert!(asked("by=").unwrap().by.is_empty(), "one sum of everything");
         for bad in [
             "by=colour",
             "by=day,day",
@@ -226,7 +227,7 @@ mod tests {
             "from=2020-01-01&to=2024-01-01",
             "other=1",
         ] {
-            assert!(asked(bad, now_ms).is_err(), "{bad}");
+            assert!(asked(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,8 +1,9 @@
 //! `/v1/consents`: what people have agreed to, and how they take it back.
 
-use super::desk::{Desk, enter, query, take, trouble};
-use crate::admission::auth::Need;
+use super::desk::{DeskRequest, PeopleDesk, open_desk, open_desk_to_read, people_error};
+use crate::admission::entrance::Need;
 use crate::error::ApiError;
+use crate::routes::query::read_query;
 use crate::routes::respond;
 use crate::state::Gateway;
 use axum::Json;
@@ -13,10 +14,9 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What somebody agreed to, as it is sent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct ConsentRequest {
     subject: String,
     scopes: Vec<String>,
     purposes: Vec<String>,
@@ -27,18 +27,18 @@ struct Given {
     evidence: Evidence,
 }
 
-/// How it is taken back.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TakenBack {
+struct WithdrawalRequest {
     evidence: Evidence,
 }
 
 /// Keeps what somebody agreed to.
-pub(crate) async fn give(State(gateway): State<Gateway>, request: Request) -> Response {
+pub(crate) async fn give_consent(State(gateway): State<Gateway>, request: Request) -> Response {
     let kept = async {
-        let (desk, given) = take::<Given>(&gateway, request, Need::Consents).await?;
-        let Desk { engine, people, caller, .. } = desk;
+        let DeskRequest { desk, sent: given } =
+            open_desk_to_read::<ConsentRequest>(&gateway, request, Need::Consents).await?;
+        let PeopleDesk { engine, people, caller, .. } = desk;
         let now_ms = engine.clock.now_ms();
         let consent = ConsentRecord {
             subject: given.subject,
@@ -52,62 +52,62 @@ pub(crate) async fn give(State(gateway): State<Gateway>, request: Request) -> Re
             withdrawn: None,
         };
         let id = people.give_consent(&caller.tenant, &caller.holder, consent.clone()).await;
-        let id = id.map_err(trouble)?;
-        Ok((StatusCode::CREATED, Json(view(&id, &consent))).into_response())
+        let id = id.map_err(people_error)?;
+        Ok((StatusCode::CREATED, Json(consent_view(&id, &consent))).into_response())
     };
     respond(kept.await)
 }
 
 /// Every consent of a person.
-pub(crate) async fn list(
+pub(crate) async fn list_consents(
     State(gateway): State<Gateway>,
     RawQuery(asked): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let desk = enter(&gateway, &headers, Need::Consents)?;
-        let asked = query(asked.as_deref().unwrap_or(""), &["subject"])?;
+        let desk = open_desk(&gateway, &headers, Need::Consents)?;
+        let asked = read_query(asked.as_deref(), &["subject"])?.into_iter().next();
         let missing = || ApiError::invalid("subject", "must name a person");
-        let (_, subject) = asked.into_iter().next().ok_or_else(missing)?;
+        let subject = asked.ok_or_else(missing)?.value;
         let records = desk.people.consents_of(&desk.caller.tenant, &subject).await;
-        let records = records.map_err(trouble)?;
-        let data: Vec<_> = records.iter().map(|(id, consent)| view(id, consent)).collect();
+        let records = records.map_err(people_error)?;
+        let data: Vec<_> = records.iter().map(|(id, consent)| consent_view(id, consent)).collect();
         Ok(Json(json!({"object": "list", "data": data})).into_response())
     };
     respond(found.await)
 }
 
-/// One consent.
-pub(crate) async fn one(
+pub(crate) async fn show_consent(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let desk = enter(&gateway, &headers, Need::Consents)?;
-        let consent = desk.people.consent(&desk.caller.tenant, &id).await.map_err(trouble)?;
-        Ok(Json(view(&id, &consent)).into_response())
+        let desk = open_desk(&gateway, &headers, Need::Consents)?;
+        let consent = desk.people.consent(&desk.caller.tenant, &id).await.map_err(people_error)?;
+        Ok(Json(consent_view(&id, &consent)).into_response())
     };
     respond(found.await)
 }
 
 /// Takes consent back, from the next question on.
-pub(crate) async fn withdraw(
+pub(crate) async fn withdraw_consent(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
     let done = async {
-        let (desk, sent) = take::<TakenBack>(&gateway, request, Need::Consents).await?;
-        let Desk { people, caller, .. } = desk;
-        let (tenant, by) = (&caller.tenant, &caller.holder);
-        let taken = people.withdraw_consent(tenant, by, &id, sent.evidence).await;
-        Ok(Json(view(&id, &taken.map_err(trouble)?)).into_response())
+        let DeskRequest { desk, sent } =
+            open_desk_to_read::<WithdrawalRequest>(&gateway, request, Need::Consents).await?;
+        let PeopleDesk { people, caller, .. } = desk;
+        let withdrawn =
+            people.withdraw_consent(&caller.tenant, &caller.holder, &id, sent.evidence).await;
+        Ok(Json(consent_view(&id, &withdrawn.map_err(people_error)?)).into_response())
     };
     respond(done.await)
 }
 
-fn view(id: &str, consent: &ConsentRecord) -> Value {
+fn consent_view(id: &str, consent: &ConsentRecord) -> Value {
     let mut view = serde_json::to_value(consent).unwrap_or_default();
     view["object"] = "consent".into();
     view["id"] = id.into();

@@ -1,9 +1,9 @@
 //! What the routes about consent, culture, reviews and webhooks share.
 
-use crate::admission::auth::{Need, admit};
-use crate::admission::entrance::enter_or;
-use crate::error::ApiError;
+use crate::admission::entrance::{Need, admit_key, admit_request};
+use crate::error::{ApiError, as_sentence};
 use crate::state::{Gateway, Services};
+use crate::wire::typed_body;
 use axum::extract::Request;
 use conclave_engine::{Caller, Engine, KeyRecord, Post};
 use conclave_govern::ReviewRefusal;
@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Somebody whose key opens this, and what they came to.
-pub(crate) struct Desk {
+/// A caller whose key opens this, and what they came to.
+pub(crate) struct PeopleDesk {
     pub engine: Arc<Engine>,
     pub people: Arc<People>,
     pub hand_out: Arc<GuardedHandOut>,
@@ -22,13 +22,38 @@ pub(crate) struct Desk {
     pub caller: Caller,
 }
 
-/// Lets a caller in.
-pub(crate) fn enter(gateway: &Gateway, headers: &HeaderMap, need: Need) -> Result<Desk, ApiError> {
-    Ok(desk(gateway, &admit(gateway, headers, need)?))
+/// The same, with what they sent.
+pub(crate) struct DeskRequest<T> {
+    pub desk: PeopleDesk,
+    pub sent: T,
+}
+
+pub(crate) fn open_desk(
+    gateway: &Gateway,
+    headers: &HeaderMap,
+    need: Need,
+) -> Result<PeopleDesk, ApiError> {
+    Ok(desk_of(gateway, &admit_key(gateway, headers, need)?))
+}
+
+/// Lets a caller in and reads what they send; no body is as good as an empty object.
+pub(crate) async fn open_desk_to_read<T: DeserializeOwned>(
+    gateway: &Gateway,
+    request: Request,
+    need: Need,
+) -> Result<DeskRequest<T>, ApiError> {
+    let request = admit_request(gateway, request, need, Some(json!({}))).await?;
+    let desk = desk_of(gateway, &request.key);
+    Ok(DeskRequest { desk, sent: typed_body(request.document)? })
+}
+
+fn desk_of(gateway: &Gateway, key: &KeyRecord) -> PeopleDesk {
+    let Services { engine, people, hand_out, post, .. } = gateway.services();
+    PeopleDesk { engine, people, hand_out, post, caller: caller_of(key) }
 }
 
 /// Who asks with a key.
-pub(crate) fn caller(key: &KeyRecord) -> Caller {
+pub(crate) fn caller_of(key: &KeyRecord) -> Caller {
     Caller {
         holder: key.id.as_str().to_owned(),
         tenant: key.tenant.clone(),
@@ -37,27 +62,9 @@ pub(crate) fn caller(key: &KeyRecord) -> Caller {
     }
 }
 
-fn desk(gateway: &Gateway, key: &KeyRecord) -> Desk {
-    let Services { engine, people, hand_out, post, .. } = gateway.services();
-    Desk { engine, people, hand_out, post, caller: caller(key) }
-}
-
-/// Lets a caller in and reads what they send.
-pub(crate) async fn take<T: DeserializeOwned>(
-    gateway: &Gateway,
-    request: Request,
-    need: Need,
-) -> Result<(Desk, T), ApiError> {
-    let entered = enter_or(gateway, request, need, json!({})).await?;
-    let desk = desk(gateway, &entered.key);
-    let sent = serde_json::from_value(entered.document)
-        .map_err(|error| ApiError::malformed(format!("The body cannot be used: {error}.")))?;
-    Ok((desk, sent))
-}
-
 /// The one place where trouble with people becomes an answer.
-pub(crate) fn trouble(error: PeopleError) -> ApiError {
-    let said = sentence(&error.to_string());
+pub(crate) fn people_error(error: PeopleError) -> ApiError {
+    let said = as_sentence(&error.to_string());
     match error {
         PeopleError::NotFound(what) => ApiError::not_found(what),
         PeopleError::Forbidden(why) => ApiError::forbidden(why),
@@ -77,70 +84,6 @@ pub(crate) fn trouble(error: PeopleError) -> ApiError {
         PeopleError::Unavailable(why) => {
             tracing::error!(%why, "the records do not answer");
             ApiError::archive_unavailable()
-        }
-    }
-}
-
-/// A whole sentence, with a capital and an end.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-    let end = if text.ends_with('.') { "" } else { "." };
-    format!("{first}{}{end}", chars.as_str())
-}
-
-/// The values of a query whose names are known; anything else is an error, because leaving it out would
-/// show too much.
-pub(crate) fn query<'a>(
-    query: &'a str,
-    known: &[&str],
-) -> Result<Vec<(&'a str, String)>, ApiError> {
-    let mut found = Vec::new();
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if !known.contains(&name) {
-            return Err(ApiError::invalid(name, "is not a filter"));
-        }
-        let value = decoded(value).ok_or_else(|| ApiError::invalid(name, "is not text"))?;
-        found.push((name, value));
-    }
-    Ok(found)
-}
-
-/// Percent-decoding; `None` when it is none, or no UTF-8.
-fn decoded(value: &str) -> Option<String> {
-    let (bytes, mut out, mut at) = (value.as_bytes(), Vec::with_capacity(value.len()), 0);
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'%' => {
-                let digits = std::str::from_utf8(bytes.get(at + 1..at + 3)?).ok()?;
-                out.push(u8::from_str_radix(digits, 16).ok()?);
-                at += 2;
-            }
-            b'+' => out.push(b' '),
-            byte => out.push(byte),
-        }
-        at += 1;
-    }
-    String::from_utf8(out).ok()
-}
-
-/// A number within bounds.
-pub(crate) fn number(name: &str, value: &str, most: u32) -> Result<u32, ApiError> {
-    let read = value.parse().ok().filter(|number| *number <= most);
-    read.ok_or_else(|| ApiError::invalid(name, format!("must be a number up to {most}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn queries_are_decoded_and_unknown_names_refused() {
-        let found = query("subject=a%20b%C3%A9&x=1+2", &["subject", "x"]).unwrap();
-        assert_eq!(found, [("subject", "a bé".to_owned()), ("x", "1 2".to_owned())]);
-        for bad in ["other=1", "subject=%", "subject=%zz", "subject=%ff", "subject=%e"] {
-            assert!(query(bad, &["subject"]).is_err(), "{bad}");
         }
     }
 }

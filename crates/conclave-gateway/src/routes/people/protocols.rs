@@ -1,7 +1,7 @@
 //! `/v1/protocols`: what communities have laid down, and who speaks for them.
 
-use super::desk::{Desk, enter, take, trouble};
-use crate::admission::auth::Need;
+use super::desk::{DeskRequest, PeopleDesk, open_desk, open_desk_to_read, people_error};
+use crate::admission::entrance::Need;
 use crate::error::ApiError;
 use crate::routes::respond;
 use crate::state::Gateway;
@@ -16,28 +16,27 @@ use serde_json::{Value, json};
 
 /// A protocol as it is sent: the community stands in the address.
 #[derive(Deserialize)]
-struct Sent {
+struct ProtocolRequest {
     /// The version that was read; a change since then is a conflict.
     version: Option<u64>,
     #[serde(flatten)]
     rest: serde_json::Map<String, Value>,
 }
 
-/// Who an elder is.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Named {
+struct ElderRequest {
     person: String,
 }
 
 /// The protocols of the tenant's communities, and the labels there are.
-pub(crate) async fn list(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
+pub(crate) async fn list_protocols(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     let found = async {
-        let Desk { people, caller, .. } = enter(&gateway, &headers, Need::ReadProtocols)?;
-        let protocols = people.protocols(&caller).await.map_err(trouble)?;
+        let PeopleDesk { people, caller, .. } = open_desk(&gateway, &headers, Need::ReadProtocols)?;
+        let protocols = people.protocols(&caller).await.map_err(people_error)?;
         let mut data = Vec::with_capacity(protocols.len());
         for (protocol, version) in protocols {
-            data.push(view(&protocol, version, None));
+            data.push(protocol_view(&protocol, version, None));
         }
         let labels: Vec<_> =
             LABELS.iter().map(|label| json!({"code": label.code, "name": label.name})).collect();
@@ -47,34 +46,36 @@ pub(crate) async fn list(State(gateway): State<Gateway>, headers: HeaderMap) -> 
 }
 
 /// One protocol: all of it for its elders, the public part for others.
-pub(crate) async fn one(
+pub(crate) async fn show_protocol(
     State(gateway): State<Gateway>,
     Path(community): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let Desk { people, caller, .. } = enter(&gateway, &headers, Need::ReadProtocols)?;
-        let (protocol, version) = people.protocol(&caller, &community).await.map_err(trouble)?;
-        let elders = people.elders(&caller.tenant, &community).await.map_err(trouble)?;
-        Ok(Json(view(&protocol, version, Some(&elders))).into_response())
+        let PeopleDesk { people, caller, .. } = open_desk(&gateway, &headers, Need::ReadProtocols)?;
+        let (protocol, version) =
+            people.protocol(&caller, &community).await.map_err(people_error)?;
+        let elders = people.elders(&caller.tenant, &community).await.map_err(people_error)?;
+        Ok(Json(protocol_view(&protocol, version, Some(&elders))).into_response())
     };
     respond(found.await)
 }
 
 /// Lays down a protocol, or changes it.
-pub(crate) async fn put(
+pub(crate) async fn put_protocol(
     State(gateway): State<Gateway>,
     Path(community): Path<String>,
     request: Request,
 ) -> Response {
     let kept = async {
-        let (desk, mut sent) = take::<Sent>(&gateway, request, Need::EditProtocols).await?;
-        let Desk { people, caller, .. } = desk;
+        let DeskRequest { desk, mut sent } =
+            open_desk_to_read::<ProtocolRequest>(&gateway, request, Need::EditProtocols).await?;
+        let PeopleDesk { people, caller, .. } = desk;
         sent.rest.insert("community".into(), community.into());
         let protocol: Protocol = serde_json::from_value(Value::Object(sent.rest))
             .map_err(|error| ApiError::malformed(format!("This is no protocol: {error}.")))?;
         let laid = people.lay_down(&caller, protocol.clone(), sent.version).await;
-        Ok(Json(view(&protocol, laid.map_err(trouble)?, None)).into_response())
+        Ok(Json(protocol_view(&protocol, laid.map_err(people_error)?, None)).into_response())
     };
     respond(kept.await)
 }
@@ -86,10 +87,11 @@ pub(crate) async fn name_elder(
     request: Request,
 ) -> Response {
     let named = async {
-        let (desk, sent) = take::<Named>(&gateway, request, Need::EditProtocols).await?;
-        let Desk { people, caller, .. } = desk;
+        let DeskRequest { desk, sent } =
+            open_desk_to_read::<ElderRequest>(&gateway, request, Need::EditProtocols).await?;
+        let PeopleDesk { people, caller, .. } = desk;
         let elders = people.name_elder(&caller, &community, &holder, &sent.person).await;
-        Ok(Json(elders_view(&community, &elders.map_err(trouble)?)).into_response())
+        Ok(Json(elders_view(&community, &elders.map_err(people_error)?)).into_response())
     };
     respond(named.await)
 }
@@ -101,14 +103,14 @@ pub(crate) async fn remove_elder(
     headers: HeaderMap,
 ) -> Response {
     let removed = async {
-        let Desk { people, caller, .. } = enter(&gateway, &headers, Need::EditProtocols)?;
+        let PeopleDesk { people, caller, .. } = open_desk(&gateway, &headers, Need::EditProtocols)?;
         let elders = people.remove_elder(&caller, &community, &holder).await;
-        Ok(Json(elders_view(&community, &elders.map_err(trouble)?)).into_response())
+        Ok(Json(elders_view(&community, &elders.map_err(people_error)?)).into_response())
     };
     respond(removed.await)
 }
 
-fn view(protocol: &Protocol, version: u64, elders: Option<&[Elder]>) -> Value {
+fn protocol_view(protocol: &Protocol, version: u64, elders: Option<&[Elder]>) -> Value {
     let mut view = serde_json::to_value(protocol).unwrap_or_default();
     view["object"] = "protocol".into();
     view["version"] = version.into();

@@ -3,9 +3,10 @@
 //! **Invariant:** the words that are held are shown to whoever has claimed them, and to nobody else; each
 //! showing is an entry of the log.
 
-use super::desk::{Desk, enter, number, query, take, trouble};
-use crate::admission::auth::Need;
+use super::desk::{DeskRequest, PeopleDesk, open_desk, open_desk_to_read, people_error};
+use crate::admission::entrance::Need;
 use crate::error::ApiError;
+use crate::routes::query::{read_number, read_query};
 use crate::routes::respond;
 use crate::state::Gateway;
 use axum::Json;
@@ -25,17 +26,16 @@ const PAGE_MAX: u32 = 200;
 /// As far as pages go.
 const OFFSET_MAX: u32 = 100_000;
 
-/// The token of a claim.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Token {
+struct ReleaseRequest {
     token: u64,
 }
 
 /// A ruling as it is sent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sent {
+struct RulingRequest {
     token: u64,
     ruling: String,
     #[serde(default)]
@@ -48,8 +48,8 @@ struct Sent {
     pii_missed: Option<bool>,
 }
 
-impl Sent {
-    fn said(mut self) -> Result<Said, ApiError> {
+impl RulingRequest {
+    fn into_ruling(mut self) -> Result<Said, ApiError> {
         let ruling = match (self.ruling.as_str(), self.text.take()) {
             ("approve", None) => Ruling::Approve,
             ("reject", None) => Ruling::Reject,
@@ -72,105 +72,107 @@ impl Sent {
 }
 
 /// The reviews a caller may know of, most urgent first; the open ones unless asked otherwise.
-pub(crate) async fn list(
+pub(crate) async fn list_reviews(
     State(gateway): State<Gateway>,
     RawQuery(asked): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let desk = enter(&gateway, &headers, Need::ReadReviews)?;
+        let desk = open_desk(&gateway, &headers, Need::ReadReviews)?;
         let mut filter = ReviewFilter { limit: PAGE, ..ReviewFilter::default() };
         let known = ["status", "community", "limit", "offset"];
-        for (name, value) in query(asked.as_deref().unwrap_or(""), &known)? {
-            match name {
+        for field in read_query(asked.as_deref(), &known)? {
+            match field.name {
                 "status" => {
-                    let status = ReviewStatus::parse(&value);
+                    let status = ReviewStatus::parse(&field.value);
                     let unknown = || ApiError::invalid("status", "is not known");
                     filter.status = Some(status.ok_or_else(unknown)?);
                 }
-                "community" => filter.community = Some(value),
-                "limit" => filter.limit = number(name, &value, PAGE_MAX)?.max(1),
-                _ => filter.offset = number(name, &value, OFFSET_MAX)?,
+                "community" => filter.community = Some(field.value),
+                "limit" => filter.limit = read_number(&field, PAGE_MAX)?.max(1),
+                _ => filter.offset = read_number(&field, OFFSET_MAX)?,
             }
         }
-        let held = desk.people.reviews(&desk.caller, &filter).await.map_err(trouble)?;
-        let decider = desk.people.decider(&desk.caller).await.map_err(trouble)?;
-        let data: Vec<_> = held.iter().map(|one| view(&desk, one, &decider)).collect();
+        let held = desk.people.reviews(&desk.caller, &filter).await.map_err(people_error)?;
+        let decider = desk.people.decider(&desk.caller).await.map_err(people_error)?;
+        let data: Vec<_> = held.iter().map(|one| review_view(&desk, one, &decider)).collect();
         Ok(Json(json!({"object": "list", "data": data})).into_response())
     };
     respond(found.await)
 }
 
 /// One review, with what is held where the caller has claimed it.
-pub(crate) async fn one(
+pub(crate) async fn show_review(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let desk = enter(&gateway, &headers, Need::ReadReviews)?;
-        let (held, decider) = desk.people.review(&desk.caller, &id).await.map_err(trouble)?;
-        Ok(Json(with_words(&desk, &held, &decider).await?).into_response())
+        let desk = open_desk(&gateway, &headers, Need::ReadReviews)?;
+        let (held, decider) = desk.people.review(&desk.caller, &id).await.map_err(people_error)?;
+        Ok(Json(view_with_words(&desk, &held, &decider).await?).into_response())
     };
     respond(found.await)
 }
 
 /// Claims a review for a quarter of an hour.
-pub(crate) async fn claim(
+pub(crate) async fn claim_review(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let claimed = async {
-        let desk = enter(&gateway, &headers, Need::DecideReviews)?;
-        let held = desk.people.claim_review(&desk.caller, &id).await.map_err(trouble)?;
-        let decider = desk.people.decider(&desk.caller).await.map_err(trouble)?;
-        Ok(Json(with_words(&desk, &held, &decider).await?).into_response())
+        let desk = open_desk(&gateway, &headers, Need::DecideReviews)?;
+        let held = desk.people.claim_review(&desk.caller, &id).await.map_err(people_error)?;
+        let decider = desk.people.decider(&desk.caller).await.map_err(people_error)?;
+        Ok(Json(view_with_words(&desk, &held, &decider).await?).into_response())
     };
     respond(claimed.await)
 }
 
 /// Gives a review back.
-pub(crate) async fn release(
+pub(crate) async fn release_review(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
     let released = async {
-        let (desk, sent) = take::<Token>(&gateway, request, Need::DecideReviews).await?;
+        let DeskRequest { desk, sent } =
+            open_desk_to_read::<ReleaseRequest>(&gateway, request, Need::DecideReviews).await?;
         let held = desk.people.release_review(&desk.caller, &id, sent.token).await;
-        let decider = desk.people.decider(&desk.caller).await.map_err(trouble)?;
-        Ok(Json(view(&desk, &held.map_err(trouble)?, &decider)).into_response())
+        let decider = desk.people.decider(&desk.caller).await.map_err(people_error)?;
+        Ok(Json(review_view(&desk, &held.map_err(people_error)?, &decider)).into_response())
     };
     respond(released.await)
 }
 
 /// Decides a review.
-pub(crate) async fn decide(
+pub(crate) async fn decide_review(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     request: Request,
 ) -> Response {
     let decided = async {
-        let (desk, sent) = take::<Sent>(&gateway, request, Need::DecideReviews).await?;
+        let DeskRequest { desk, sent } =
+            open_desk_to_read::<RulingRequest>(&gateway, request, Need::DecideReviews).await?;
         let token = sent.token;
-        let said = sent.said()?;
+        let said = sent.into_ruling()?;
         let held = desk.people.decide_review(&desk.caller, &id, token, &said).await;
-        let decider = desk.people.decider(&desk.caller).await.map_err(trouble)?;
-        Ok(Json(view(&desk, &held.map_err(trouble)?, &decider)).into_response())
+        let decider = desk.people.decider(&desk.caller).await.map_err(people_error)?;
+        Ok(Json(review_view(&desk, &held.map_err(people_error)?, &decider)).into_response())
     };
     respond(decided.await)
 }
 
 /// What became of what was held, for its author: 202 until it is decided.
-pub(crate) async fn result(
+pub(crate) async fn show_result(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let desk = enter(&gateway, &headers, Need::ReadReviews)?;
-        let (held, _) = desk.people.review(&desk.caller, &id).await.map_err(trouble)?;
+        let desk = open_desk(&gateway, &headers, Need::ReadReviews)?;
+        let (held, _) = desk.people.review(&desk.caller, &id).await.map_err(people_error)?;
         let author = held.review.author.as_deref() == Some(desk.caller.holder.as_str());
         if !author && desk.caller.role != KeyRole::Owner {
             let only = "Only the author fetches the result of a review.";
@@ -179,20 +181,19 @@ pub(crate) async fn result(
         let audit = held.review.audit_id.as_deref().and_then(AuditId::parse);
         let nothing = || ApiError::not_found("This review holds no decision.");
         let audit = audit.ok_or_else(nothing)?;
-        let (tenant, holder) = (&desk.caller.tenant, &desk.caller.holder);
-        let fetched = desk.hand_out.fetch_reply(tenant, audit, holder).await;
-        let result = fetched.map_err(trouble)?;
+        let caller = &desk.caller;
+        let fetched = desk.hand_out.fetch_reply(&caller.tenant, audit, &caller.holder).await;
+        let result = fetched.map_err(people_error)?;
         if let ReviewResult::WithoutConsent { gap, .. } = result {
-            return Err(ApiError::refused(gap.into()));
+            return Err(ApiError::consent_gap(gap));
         }
-        let (status, body) = result_view(&id, result);
-        Ok((status, Json(body)).into_response())
+        Ok(result_response(&id, result))
     };
     respond(found.await)
 }
 
-fn result_view(id: &str, result: ReviewResult) -> (StatusCode, Value) {
-    let (code, rest) = match result {
+fn result_response(id: &str, result: ReviewResult) -> Response {
+    let (status, mut body) = match result {
         ReviewResult::NoReview | ReviewResult::WithoutConsent { .. } => {
             (StatusCode::NOT_FOUND, json!({"status": "unknown"}))
         }
@@ -205,18 +206,21 @@ fn result_view(id: &str, result: ReviewResult) -> (StatusCode, Value) {
             (StatusCode::OK, json!({"status": "rejected", "text": null, "notes": notes}))
         }
     };
-    let mut body = rest;
     body["object"] = "review.result".into();
     body["review_id"] = id.into();
-    (code, body)
+    (status, Json(body)).into_response()
 }
 
-async fn with_words(desk: &Desk, held: &Held, decider: &Decider) -> Result<Value, ApiError> {
-    let mut shown = view(desk, held, decider);
+async fn view_with_words(
+    desk: &PeopleDesk,
+    held: &Held,
+    decider: &Decider,
+) -> Result<Value, ApiError> {
+    let mut shown = review_view(desk, held, decider);
     let audit = held.review.audit_id.as_deref().and_then(AuditId::parse);
-    let (true, Some(audit)) = (is_claimant(desk, held, decider), audit) else { return Ok(shown) };
+    let Some(audit) = audit.filter(|_| is_claimant(desk, held, decider)) else { return Ok(shown) };
     let archive = &*desk.engine.archive;
-    let words = held_words(archive, &desk.caller.tenant, audit).await.map_err(trouble)?;
+    let words = held_words(archive, &desk.caller.tenant, audit).await.map_err(people_error)?;
     desk.engine.note_transcript_read(&desk.caller.tenant, &desk.caller.holder, audit);
     shown["words"] = words.map_or(Value::Null, |words| {
         json!({"request": words.request, "reply": words.reply, "edited": held.review.edited})
@@ -224,13 +228,13 @@ async fn with_words(desk: &Desk, held: &Held, decider: &Decider) -> Result<Value
     Ok(shown)
 }
 
-fn is_claimant(desk: &Desk, held: &Held, decider: &Decider) -> bool {
+fn is_claimant(desk: &PeopleDesk, held: &Held, decider: &Decider) -> bool {
     held.review.is_claimed_by(decider, desk.engine.clock.now_ms())
 }
 
 /// Everything but words; the token for whoever has the claim, the rulings for those who oversee or
 /// decide.
-fn view(desk: &Desk, held: &Held, decider: &Decider) -> Value {
+fn review_view(desk: &PeopleDesk, held: &Held, decider: &Decider) -> Value {
     let review = &held.review;
     let claimant = is_claimant(desk, held, decider);
     let insider = desk.caller.role != KeyRole::App;

@@ -1,8 +1,9 @@
 //! `/v1/webhooks`: where events are sent to, and what did not arrive.
 
-use super::desk::{Desk, enter, query, take, trouble};
-use crate::admission::auth::Need;
+use super::desk::{DeskRequest, PeopleDesk, open_desk, open_desk_to_read, people_error};
+use crate::admission::entrance::Need;
 use crate::error::ApiError;
+use crate::routes::query::read_query;
 use crate::routes::respond;
 use crate::state::Gateway;
 use axum::Json;
@@ -17,20 +18,20 @@ use serde_json::{Value, json};
 /// Events on one page.
 const PAGE: u32 = 200;
 
-/// A webhook as it is sent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sent {
+struct WebhookRequest {
     url: String,
     #[serde(default)]
     events: Vec<String>,
 }
 
 /// Makes a webhook; its secret is shown this once.
-pub(crate) async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
+pub(crate) async fn create_webhook(State(gateway): State<Gateway>, request: Request) -> Response {
     let made = async {
-        let (desk, sent) = take::<Sent>(&gateway, request, Need::Webhooks).await?;
-        let Desk { engine, people, post, caller, .. } = desk;
+        let DeskRequest { desk, sent } =
+            open_desk_to_read::<WebhookRequest>(&gateway, request, Need::Webhooks).await?;
+        let PeopleDesk { engine, people, post, caller, .. } = desk;
         let mut events = Vec::with_capacity(sent.events.len());
         for name in &sent.events {
             let unknown = || ApiError::invalid("events", format!("`{name}` is not known"));
@@ -40,10 +41,10 @@ pub(crate) async fn create(State(gateway): State<Gateway>, request: Request) -> 
             }
         }
         let added = people.add_webhook(&caller, &*post, &sent.url, events.clone()).await;
-        let (id, secret) = added.map_err(trouble)?;
+        let (id, secret) = added.map_err(people_error)?;
         let created_ms = engine.clock.now_ms();
         let webhook = Webhook { url: sent.url, events, generation: 0, created_ms };
-        let mut shown = view(&id, &webhook);
+        let mut shown = webhook_view(&id, &webhook);
         shown["secret"] = secret.into();
         Ok((StatusCode::CREATED, Json(shown)).into_response())
     };
@@ -51,61 +52,61 @@ pub(crate) async fn create(State(gateway): State<Gateway>, request: Request) -> 
 }
 
 /// Every webhook of the tenant, without secrets.
-pub(crate) async fn list(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
+pub(crate) async fn list_webhooks(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     let found = async {
-        let desk = enter(&gateway, &headers, Need::Webhooks)?;
-        let webhooks = desk.people.webhooks(&desk.caller.tenant).await.map_err(trouble)?;
-        let data: Vec<_> = webhooks.iter().map(|(id, webhook)| view(id, webhook)).collect();
+        let desk = open_desk(&gateway, &headers, Need::Webhooks)?;
+        let webhooks = desk.people.webhooks(&desk.caller.tenant).await.map_err(people_error)?;
+        let data: Vec<_> = webhooks.iter().map(|(id, webhook)| webhook_view(id, webhook)).collect();
         Ok(Json(json!({"object": "list", "data": data})).into_response())
     };
     respond(found.await)
 }
 
 /// Ends a webhook.
-pub(crate) async fn remove(
+pub(crate) async fn remove_webhook(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let ended = async {
-        let desk = enter(&gateway, &headers, Need::Webhooks)?;
-        desk.people.remove_webhook(&desk.caller, &id).await.map_err(trouble)?;
+        let desk = open_desk(&gateway, &headers, Need::Webhooks)?;
+        desk.people.remove_webhook(&desk.caller, &id).await.map_err(people_error)?;
         Ok(Json(json!({"object": "webhook", "id": id, "deleted": true})).into_response())
     };
     respond(ended.await)
 }
 
 /// Replaces the secret of a webhook; the new one is shown this once.
-pub(crate) async fn secret(
+pub(crate) async fn replace_secret(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let replaced = async {
-        let desk = enter(&gateway, &headers, Need::Webhooks)?;
-        let secret = desk.people.replace_secret(&desk.caller, &id).await.map_err(trouble)?;
+        let desk = open_desk(&gateway, &headers, Need::Webhooks)?;
+        let secret = desk.people.replace_secret(&desk.caller, &id).await.map_err(people_error)?;
         Ok(Json(json!({"object": "webhook", "id": id, "secret": secret})).into_response())
     };
     respond(replaced.await)
 }
 
 /// The events of a webhook: `dead` ones unless asked otherwise.
-pub(crate) async fn events(
+pub(crate) async fn list_events(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     RawQuery(asked): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let desk = enter(&gateway, &headers, Need::Webhooks)?;
-        let asked = query(asked.as_deref().unwrap_or(""), &["state"])?;
-        let state = asked.into_iter().next().map_or_else(|| "dead".to_owned(), |(_, state)| state);
+        let desk = open_desk(&gateway, &headers, Need::Webhooks)?;
+        let asked = read_query(asked.as_deref(), &["state"])?.into_iter().next();
+        let state = asked.map_or_else(|| "dead".to_owned(), |field| field.value);
         if !["waiting", "dead", "arrived"].contains(&state.as_str()) {
             return Err(ApiError::invalid("state", "must be waiting, dead or arrived"));
         }
         let found = desk.people.letters_of(&desk.caller.tenant, &id, &state, PAGE).await;
         let data: Vec<_> = found
-            .map_err(trouble)?
+            .map_err(people_error)?
             .into_iter()
             .map(|(id, letter, due_ms)| {
                 json!({
@@ -121,21 +122,21 @@ pub(crate) async fn events(
 }
 
 /// Has a dead event sent once more.
-pub(crate) async fn resend(
+pub(crate) async fn resend_event(
     State(gateway): State<Gateway>,
     Path((webhook, event)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response {
     let queued = async {
-        let desk = enter(&gateway, &headers, Need::Webhooks)?;
-        desk.people.send_again(&desk.caller, &webhook, &event).await.map_err(trouble)?;
+        let desk = open_desk(&gateway, &headers, Need::Webhooks)?;
+        desk.people.send_again(&desk.caller, &webhook, &event).await.map_err(people_error)?;
         let body = json!({"object": "event", "id": event, "state": "waiting"});
         Ok((StatusCode::ACCEPTED, Json(body)).into_response())
     };
     respond(queued.await)
 }
 
-fn view(id: &str, webhook: &Webhook) -> Value {
+fn webhook_view(id: &str, webhook: &Webhook) -> Value {
     json!({
         "object": "webhook",
         "id": id,

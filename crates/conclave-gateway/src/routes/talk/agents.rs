@@ -1,17 +1,15 @@
 //! `/v1/agents...`: which recipes there are, running one, and fetching what people have decided about.
 
-use super::repeated::{Sent, give_back, keep, sent};
-use super::turns::wait_seconds;
-use crate::admission::auth::{Need, admit};
-use crate::admission::entrance::enter_to_talk;
-use crate::admission::idempotency::{Claim, Person};
-use crate::admission::pacing;
-use crate::admission::rates::Taken;
+use super::turns::{DetachedWork, run_to_end, wait_seconds};
+use crate::admission::entrance::{Need, admit_key, admit_talk};
+use crate::admission::idempotency::{
+    AnswerClaim, AnswerOwner, RepeatCheck, check_repeat, give_back_claim, keep_answer,
+};
+use crate::admission::rates::{self, RateReservation};
 use crate::delivery::tracked_body::TrackedBody;
-use crate::delivery::unabandoned::Unabandoned;
 use crate::error::ApiError;
-use crate::observation::metrics::Counted;
-use crate::routes::people::desk::caller;
+use crate::observation::metrics::DecisionCount;
+use crate::routes::people::desk::caller_of;
 use crate::routes::respond;
 use crate::state::Gateway;
 use axum::Json;
@@ -29,9 +27,8 @@ use serde_json::{Value, json};
 /// Runs are no conversation: all that are asked for again have this one name.
 const SESSION: &str = "repeated-runs";
 
-/// Every recipe.
-pub(crate) async fn list(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
-    let found = admit(&gateway, &headers, Need::Recipes).map(|_| {
+pub(crate) async fn list_recipes(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
+    let found = admit_key(&gateway, &headers, Need::Recipes).map(|_| {
         let engine = gateway.engine();
         let all: Vec<_> = engine.workshop.recipes.iter().map(|one| one.view(false)).collect();
         Json(json!({"object": "list", "data": all})).into_response()
@@ -40,75 +37,79 @@ pub(crate) async fn list(State(gateway): State<Gateway>, headers: HeaderMap) -> 
 }
 
 /// One recipe with its schemas, and what is counted of its runs.
-pub(crate) async fn one(
+pub(crate) async fn show_recipe(
     State(gateway): State<Gateway>,
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let key = admit(&gateway, &headers, Need::Recipes)?;
+        let key = admit_key(&gateway, &headers, Need::Recipes)?;
         let engine = gateway.engine();
         let recipe = engine.workshop.recipes.find(&name);
         let recipe =
             recipe.ok_or_else(|| ApiError::not_found("There is no recipe of this name."))?;
         let mut view = recipe.view(true);
-        view["kpis"] = engine.recipe_kpis(&key.tenant, &recipe).await.map_err(api_error)?;
+        view["kpis"] = engine.recipe_kpis(&key.tenant, &recipe).await.map_err(execute_error)?;
         Ok(Json(view).into_response())
     };
     respond(found.await)
 }
 
-/// Runs a recipe.
-pub(crate) async fn execute(
+pub(crate) async fn run_recipe(
     State(gateway): State<Gateway>,
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    respond(run(&gateway, name, request).await)
+    respond(answer_run(&gateway, name, request).await)
 }
 
-async fn run(gateway: &Gateway, recipe: String, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter_to_talk(gateway, request).await?;
-    let read = asked(entered.document.take(), &entered.key, recipe);
-    let asked = entered.understood(gateway, read)?;
-    let context = &asked.request.context;
+async fn answer_run(
+    gateway: &Gateway,
+    recipe: String,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let mut request = admit_talk(gateway, request).await?;
+    let read = read_run(request.document.take(), &request.key, recipe);
+    let run = request.or_count(gateway, read)?;
+    let context = &run.request.context;
     let user = context.user_id.as_deref().and_then(|name| UserId::new(name).ok());
-    let bytes = asked.request.input.to_string().len();
-    let taken = pacing::count_run(gateway, &entered.key, user.as_ref(), bytes)?;
+    let input_bytes = run.request.input.to_string().len();
+    let reservation = rates::count_run(gateway, &request.key, user.as_ref(), input_bytes)?;
     // Whose words a result holds; a name that is none is refused when the run begins.
     let subject = context.subject().and_then(|name| UserId::new(name).ok());
     let session = SessionId::new(SESSION).map_err(|_| ApiError::overloaded())?;
-    let person = Person::named(&entered.key.tenant, subject.as_ref(), &session);
-    let claim = match sent(gateway, &entered.key, entered.repeat.as_ref(), person).await? {
-        Sent::Before(response) => return Ok(response),
-        Sent::First(claim) => claim,
+    let tenant = &request.key.tenant;
+    let owner = AnswerOwner { tenant, user: subject.as_ref(), session: &session };
+    let asked = request.idempotency_key.as_ref();
+    let claim = match check_repeat(gateway, &request.key, asked, owner).await? {
+        RepeatCheck::Answered(response) => return Ok(response),
+        RepeatCheck::First(claim) => claim,
     };
     let gateway = gateway.clone();
     // Others may wait for this answer, whether or not this client does.
     let work = async move {
-        match executed(&gateway, asked, &taken).await {
-            Ok(done) => Ok(answer(&gateway, done, claim).await),
+        match execute_run(&gateway, run, &reservation).await {
+            Ok(done) => Ok(answer_with_run(&gateway, done, claim).await),
             Err(error) => {
-                give_back(claim).await;
+                give_back_claim(claim).await;
                 Err(error)
             }
         }
     };
-    Unabandoned::new(work).await
+    DetachedWork::new(work).await
 }
 
-async fn executed(gateway: &Gateway, asked: Run, taken: &Taken) -> Result<Executed, ApiError> {
-    let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
+async fn execute_run(
+    gateway: &Gateway,
+    run: Run,
+    reservation: &RateReservation,
+) -> Result<Executed, ApiError> {
     let engine = gateway.engine();
-    let work = async move {
-        let result = engine.execute(asked).await;
-        drop(permit);
-        result
-    };
-    let work = followed(work, |done| done.is_err().then_some("refused"));
-    let done = Unabandoned::new(work).await.map_err(api_error)?;
-    pacing::settle(gateway, taken, done.usage);
-    gateway.metrics().decision(&Counted {
+    let task = async move { engine.execute(run).await };
+    let task = followed(task, |done| done.is_err().then_some("refused"));
+    let done = run_to_end(gateway, task).await?.map_err(execute_error)?;
+    rates::settle_tokens(gateway, reservation, done.usage);
+    gateway.metrics().count_decision(&DecisionCount {
         recorded: true,
         outcome: done.outcome,
         attempts: done.attempts,
@@ -119,7 +120,7 @@ async fn executed(gateway: &Gateway, asked: Run, taken: &Taken) -> Result<Execut
     Ok(done)
 }
 
-fn asked(document: Value, key: &KeyRecord, recipe: String) -> Result<Run, ApiError> {
+fn read_run(document: Value, key: &KeyRecord, recipe: String) -> Result<Run, ApiError> {
     let Value::Object(mut body) = document else {
         return Err(ApiError::malformed("The request body must be a JSON object."));
     };
@@ -133,32 +134,32 @@ fn asked(document: Value, key: &KeyRecord, recipe: String) -> Result<Run, ApiErr
     };
     let request: RunRequest = serde_json::from_value(Value::Object(body))
         .map_err(|error| ApiError::malformed(format!("The request cannot be read: {error}.")))?;
-    let (tenant, key) = (key.tenant.clone(), Some(key.id.clone()));
-    Ok(Run { tenant, key, recipe, request, approved_run })
+    Ok(Run { tenant: key.tenant.clone(), key: Some(key.id.clone()), recipe, request, approved_run })
 }
 
 /// A run as it stands; what was held comes out once it was approved.
-pub(crate) async fn fetch(
+pub(crate) async fn show_run(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let key = admit(&gateway, &headers, Need::Converse)?;
+        let key = admit_key(&gateway, &headers, Need::Converse)?;
         let missing = || ApiError::not_found("There is no run with this id.");
         let audit = AuditId::parse(&id).ok_or_else(missing)?;
-        let caller = caller(&key);
+        let caller = caller_of(&key);
         let services = gateway.services();
-        let found = services.engine.fetch_run(&*services.hand_out, &caller, audit).await;
-        match found.map_err(api_error)? {
+        let found = services.recipes.fetch_run(&*services.hand_out, &caller, audit).await;
+        match found.map_err(execute_error)? {
             FetchedRun::Missing => Err(missing()),
             FetchedRun::Waiting { review, state } => {
-                let body = json!({"status": state, "review_id": review, "status_url": url(&id)});
+                let body =
+                    json!({"status": state, "review_id": review, "status_url": run_url(&id)});
                 Ok((StatusCode::ACCEPTED, Json(body)).into_response())
             }
             FetchedRun::MayGoOn { review } => {
                 let body = json!({
-                    "status": "approved", "review_id": review, "status_url": url(&id),
+                    "status": "approved", "review_id": review, "status_url": run_url(&id),
                     "approved_run": id,
                     "message": "Send the same request again with this `approved_run`.",
                 });
@@ -174,11 +175,11 @@ pub(crate) async fn fetch(
     respond(found.await)
 }
 
-fn url(id: &str) -> String {
+fn run_url(id: &str) -> String {
     format!("/v1/agents/runs/{id}")
 }
 
-fn api_error(error: ExecuteError) -> ApiError {
+fn execute_error(error: ExecuteError) -> ApiError {
     match error {
         ExecuteError::UnknownRecipe(_) => ApiError::not_found(format!("{error}.")),
         ExecuteError::Invalid(wrong) => ApiError::invalid(wrong.path, wrong.message),
@@ -198,68 +199,93 @@ fn api_error(error: ExecuteError) -> ApiError {
 
 /// The answer to each ending, kept for whoever repeats the request. What only money stood in the way of is
 /// worth another try, so that it is not kept.
-async fn answer(gateway: &Gateway, done: Executed, claim: Option<Claim>) -> Response {
+async fn answer_with_run(
+    gateway: &Gateway,
+    mut done: Executed,
+    claim: Option<AnswerClaim>,
+) -> Response {
     let now_ms = gateway.engine().clock.now_ms();
-    let (status, done) = worded(done);
+    let status = word_ending(&mut done);
     let frames = vec![Bytes::from(done.response.to_string())];
-    let response = response(status, done, frames.clone(), now_ms);
+    let response = run_response(status, done, frames.clone(), now_ms);
     if status == StatusCode::TOO_MANY_REQUESTS {
-        give_back(claim).await;
+        give_back_claim(claim).await;
         return response;
     }
-    keep(response, &frames, claim).await
+    keep_answer(response, &frames, claim).await
 }
 
-/// The status of each ending; a refusal that follows from a recorded decision carries its metadata.
-fn worded(mut done: Executed) -> (StatusCode, Executed) {
-    let (status, kind, code, message) = match &done.ending {
-        Ending::Done => return (StatusCode::OK, done),
-        Ending::Held { review } => {
-            let (review, id) = (json!(review), done.id.to_string());
-            done.response["review_id"] = review;
-            done.response["status_url"] = json!(url(&id));
-            return (StatusCode::ACCEPTED, done);
-        }
-        Ending::Refused { code, message } => {
-            let (status, kind, code) = refusal(code);
-            (status, kind, code, message.clone())
-        }
-        Ending::Unguarded => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "api_error",
-            "guard_unavailable",
-            "This must wait for a person, and nobody is configured who could decide.".to_owned(),
-        ),
-        Ending::Failed { late: true, message } => {
-            (StatusCode::GATEWAY_TIMEOUT, "api_error", "upstream_timeout", message.clone())
-        }
-        Ending::Failed { late: false, message } => {
-            (StatusCode::BAD_GATEWAY, "api_error", "upstream_error", message.clone())
-        }
-    };
-    done.response["error"] = json!({"message": message, "type": kind, "param": null, "code": code});
-    (status, done)
+/// What a run that ended without a result is answered with.
+struct RunRefusal {
+    status: StatusCode,
+    kind: &'static str,
+    code: &'static str,
 }
 
-fn refusal(code: &str) -> (StatusCode, &'static str, &'static str) {
-    let permission = |code| (StatusCode::FORBIDDEN, "permission_error", code);
-    let request = |code| (StatusCode::BAD_REQUEST, "invalid_request_error", code);
-    match code {
-        "consent_required" => permission("consent_required"),
-        "consent_withdrawn" => permission("consent_withdrawn"),
-        "jurisdiction" => permission("jurisdiction"),
-        "insufficient_quota" => {
-            (StatusCode::TOO_MANY_REQUESTS, "insufficient_quota", "insufficient_quota")
-        }
-        "unknown_model" => (StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found"),
-        "model_not_permitted" | "unpriced" => permission("forbidden"),
-        "too_long" => request("context_length_exceeded"),
-        _ => request("content_filter"),
+impl RunRefusal {
+    const fn new(status: StatusCode, kind: &'static str, code: &'static str) -> Self {
+        Self { status, kind, code }
     }
+
+    const fn forbidden(code: &'static str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "permission_error", code)
+    }
+
+    const fn bad_request(code: &'static str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", code)
+    }
+
+    /// A guard's code as clients know it.
+    fn of_guard(code: &str) -> Self {
+        match code {
+            "consent_required" => Self::forbidden("consent_required"),
+            "consent_withdrawn" => Self::forbidden("consent_withdrawn"),
+            "jurisdiction" => Self::forbidden("jurisdiction"),
+            "insufficient_quota" => {
+                let code = "insufficient_quota";
+                Self::new(StatusCode::TOO_MANY_REQUESTS, code, code)
+            }
+            "unknown_model" => {
+                Self::new(StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found")
+            }
+            "model_not_permitted" | "unpriced" => Self::forbidden("forbidden"),
+            "too_long" => Self::bad_request("context_length_exceeded"),
+            _ => Self::bad_request("content_filter"),
+        }
+    }
+}
+
+/// Says in the response how the run ended, and gives the status for it. A refusal that follows from a
+/// recorded decision carries its metadata.
+fn word_ending(done: &mut Executed) -> StatusCode {
+    let (refusal, message) = match &done.ending {
+        Ending::Done => return StatusCode::OK,
+        Ending::Held { review } => {
+            done.response["review_id"] = json!(review);
+            done.response["status_url"] = json!(run_url(&done.id.to_string()));
+            return StatusCode::ACCEPTED;
+        }
+        Ending::Refused { code, message } => (RunRefusal::of_guard(code), message.as_str()),
+        Ending::Unguarded => (
+            RunRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "guard_unavailable"),
+            "This must wait for a person, and nobody is configured who could decide.",
+        ),
+        Ending::Failed { late: true, message } => (
+            RunRefusal::new(StatusCode::GATEWAY_TIMEOUT, "api_error", "upstream_timeout"),
+            message.as_str(),
+        ),
+        Ending::Failed { late: false, message } => (
+            RunRefusal::new(StatusCode::BAD_GATEWAY, "api_error", "upstream_error"),
+            message.as_str(),
+        ),
+    };
+    let RunRefusal { status, kind, code } = refusal;
+    done.response["error"] = json!({"message": message, "type": kind, "param": null, "code": code});
+    status
 }
 
 /// The guards that looked, each once, in their order.
-fn guards(response: &Value) -> String {
+fn guard_names(response: &Value) -> String {
     let rows = response["metadata"]["guards"].as_array().into_iter().flatten();
     let mut names: Vec<&str> = rows.filter_map(|row| row["guard"].as_str()).collect();
     let mut seen = std::collections::HashSet::new();
@@ -267,17 +293,16 @@ fn guards(response: &Value) -> String {
     names.join(",")
 }
 
-fn response(status: StatusCode, done: Executed, frames: Vec<Bytes>, now_ms: u64) -> Response {
+fn run_response(status: StatusCode, done: Executed, frames: Vec<Bytes>, now_ms: u64) -> Response {
     let mut headers = HeaderMap::new();
-    let outcome = done.outcome.as_str().to_owned();
     let overhead_ms = done.overhead.as_secs_f64() * 1e3;
     let mut pairs = vec![
         ("x-conclave-audit-id", done.id.to_string()),
-        ("x-conclave-outcome", outcome),
+        ("x-conclave-outcome", done.outcome.as_str().to_owned()),
         ("x-conclave-leaf", hex::encode(done.leaf_hash)),
         ("x-conclave-overhead-duration-ms", format!("{overhead_ms:.3}")),
         ("x-conclave-response-cost", format!("{:.6}", done.cost.dollars())),
-        ("x-conclave-applied-guardrails", guards(&done.response)),
+        ("x-conclave-applied-guardrails", guard_names(&done.response)),
     ];
     if let Some(at_ms) = done.retry_at_ms.filter(|_| status == StatusCode::TOO_MANY_REQUESTS) {
         pairs.push(("retry-after", wait_seconds(at_ms, now_ms).to_string()));

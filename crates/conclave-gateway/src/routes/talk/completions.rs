@@ -1,23 +1,24 @@
 //! `POST /v1/completions`: OpenAI's older interface.
 
 use super::turns::converse;
-use crate::admission::entrance::enter_to_talk;
+use crate::admission::entrance::admit_talk;
 use crate::error::ApiError;
 use crate::routes::respond;
 use crate::state::Gateway;
-use crate::wire::completion::{self, Completion, CompletionRequest};
+use crate::wire::completion::{CompletionDialect, CompletionRequest, parse_completion};
 use axum::extract::{Request, State};
 use axum::response::Response;
 
-/// Answers one request.
-pub(crate) async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
-    respond(answer(&gateway, request).await)
+pub(crate) async fn complete_prompt(State(gateway): State<Gateway>, request: Request) -> Response {
+    respond(answer_prompt(&gateway, request).await)
 }
 
-async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter_to_talk(gateway, request).await?;
-    let read = completion::parse(entered.document.take());
-    let CompletionRequest { inquiry, include_usage } = entered.understood(gateway, read)?;
-    let dialect = Box::new(Completion::new(gateway.manners().omit_own_fields, include_usage));
-    converse(gateway, &entered, inquiry, dialect).await
+async fn answer_prompt(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
+    let mut request = admit_talk(gateway, request).await?;
+    let read = parse_completion(request.document.take());
+    let CompletionRequest { inquiry, include_usage } = request.or_count(gateway, read)?;
+    let talk = request.begin_talk(gateway, inquiry)?;
+    let omit_own_fields = gateway.settings().omit_own_fields;
+    let dialect = Box::new(CompletionDialect::new(omit_own_fields, include_usage));
+    converse(gateway, &request, talk, dialect).await
 }

@@ -8,7 +8,6 @@ pub(crate) mod completions;
 pub(crate) mod embeddings;
 pub(crate) mod messages;
 pub(crate) mod moderations;
-mod repeated;
 pub(crate) mod responses;
 mod turns;
 pub(crate) mod verify;

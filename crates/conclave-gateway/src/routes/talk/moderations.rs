@@ -1,16 +1,15 @@
 //! `POST /v1/moderations`: what is to be read in texts, under OpenAI's names.
 
-use super::turns::detached;
-use crate::admission::entrance::{Entered, enter_to_talk, turn};
-use crate::admission::pacing;
+use super::turns::decide_turn;
+use crate::admission::entrance::{AdmittedRequest, admit_talk};
+use crate::admission::rates;
 use crate::delivery::tracked_body::TrackedBody;
 use crate::error::ApiError;
 use crate::routes::respond;
 use crate::state::Gateway;
-use crate::wire::chat::request::part;
-use crate::wire::inquiry::Inquiry;
-use crate::wire::own_fields::{own_fields, unjudged};
-use crate::wire::{fields, moderation};
+use crate::wire::chat::read_part;
+use crate::wire::moderation::{moderation_result, own_scores};
+use crate::wire::{Inquiry, json_object, own_fields, take_metadata, text_field, unjudged_kinds};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -27,24 +26,26 @@ const TEXTS_MAX: usize = 32;
 /// What decisions of this endpoint call their model: nothing was generated.
 const MODEL: &str = "moderation";
 
-/// Reads the texts and records what was read.
-pub(crate) async fn create(State(gateway): State<Gateway>, request: Request) -> Response {
-    respond(answer(&gateway, request).await)
+pub(crate) async fn create_moderation(
+    State(gateway): State<Gateway>,
+    request: Request,
+) -> Response {
+    respond(answer_moderation(&gateway, request).await)
 }
 
-async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
-    let mut entered = enter_to_talk(gateway, request).await?;
-    let document = entered.document.take();
-    let read = asked(gateway, &entered, document);
-    let (named, turns) = entered.understood(gateway, read)?;
-    pacing::count_turns(gateway, &entered.key, &turns)?;
-    let read = turns.into_iter().map(|turn| {
+async fn answer_moderation(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
+    let mut request = admit_talk(gateway, request).await?;
+    let document = request.document.take();
+    let read = read_moderation(gateway, &request, document);
+    let ModerationRequest { model, turns } = request.or_count(gateway, read)?;
+    rates::count_turns(gateway, &request.key, &turns)?;
+    let readings = turns.into_iter().map(|turn| {
         let engine = gateway.engine();
-        detached(gateway, async move { engine.moderate(turn).await })
+        decide_turn(gateway, async move { engine.moderate(turn).await })
     });
-    let replies = try_join_all(read).await?;
-    let name = named.as_deref().unwrap_or("omni-moderation-latest");
-    let page = page(&replies, name, gateway.manners().omit_own_fields);
+    let replies = try_join_all(readings).await?;
+    let model = model.as_deref().unwrap_or("omni-moderation-latest");
+    let page = moderation_page(&replies, model, gateway.settings().omit_own_fields);
     let deliveries = replies.into_iter().map(|reply| reply.delivery).collect();
     let body = TrackedBody::new([Bytes::from(page.to_string())], deliveries);
     let mut response = Response::new(Body::new(body));
@@ -53,31 +54,37 @@ async fn answer(gateway: &Gateway, request: Request) -> Result<Response, ApiErro
     Ok(response)
 }
 
-/// The name the client gave the model, and a turn for each text.
-fn asked(
-    gateway: &Gateway,
-    entered: &Entered,
-    document: Value,
-) -> Result<(Option<String>, Vec<Turn>), ApiError> {
-    let mut body = fields::object(document)?;
-    let named = fields::text(&body, "model")?;
-    let metadata = fields::take_metadata(&mut body)?;
-    let texts = texts(body.get("input"))?.into_iter();
-    let turns = texts.map(|text| one(gateway, entered, text, metadata.as_ref()));
-    Ok((named, turns.collect::<Result<_, _>>()?))
+struct ModerationRequest {
+    /// The name the client gave the model.
+    model: Option<String>,
+    /// One for each text.
+    turns: Vec<Turn>,
 }
 
-fn page(replies: &[Reply], model: &str, omit_own_fields: bool) -> Value {
+fn read_moderation(
+    gateway: &Gateway,
+    request: &AdmittedRequest,
+    document: Value,
+) -> Result<ModerationRequest, ApiError> {
+    let mut body = json_object(document)?;
+    let model = text_field(&body, "model")?;
+    let metadata = take_metadata(&mut body)?;
+    let texts = read_texts(body.get("input"))?.into_iter();
+    let turns = texts.map(|text| text_turn(gateway, request, text, metadata.as_ref()));
+    Ok(ModerationRequest { model, turns: turns.collect::<Result<_, _>>()? })
+}
+
+fn moderation_page(replies: &[Reply], model: &str, omit_own_fields: bool) -> Value {
     let results: Vec<_> = replies
         .iter()
         .map(|reply| {
-            let mut result = moderation::result(&reply.decision);
+            let mut result = moderation_result(&reply.decision);
             if !omit_own_fields {
                 let mut own = own_fields(reply);
                 // A text was read; no reply stood before the panel.
                 own["verified"] = Value::Null;
-                own["scores"] = moderation::own_scores(&reply.decision);
-                own["unjudged"] = json!(unjudged(&reply.decision.conversation));
+                own["scores"] = own_scores(&reply.decision);
+                own["unjudged"] = json!(unjudged_kinds(&reply.decision.conversation));
                 result["conclave"] = own;
             }
             result
@@ -88,9 +95,9 @@ fn page(replies: &[Reply], model: &str, omit_own_fields: bool) -> Value {
 }
 
 /// Each text is a turn of its own. Nobody in particular said it, so it moves no one's course.
-fn one(
+fn text_turn(
     gateway: &Gateway,
-    entered: &Entered,
+    request: &AdmittedRequest,
     content: Content,
     metadata: Option<&Map<String, Value>>,
 ) -> Result<Turn, ApiError> {
@@ -105,11 +112,11 @@ fn one(
         session: Some(session),
         ..Inquiry::default()
     };
-    turn(gateway, &entered.headers, &entered.key, inquiry)
+    request.make_turn(gateway, inquiry)
 }
 
 /// A string, several, or one list of parts.
-fn texts(input: Option<&Value>) -> Result<Vec<Content>, ApiError> {
+fn read_texts(input: Option<&Value>) -> Result<Vec<Content>, ApiError> {
     let wrong = || ApiError::invalid("input", "must be a string, or an array of strings or parts");
     let items = match input {
         Some(Value::String(text)) => return Ok(vec![Content::Text(text.clone())]),
@@ -125,7 +132,7 @@ fn texts(input: Option<&Value>) -> Result<Vec<Content>, ApiError> {
     }
     let parts = items.iter().map(|item| {
         let at_fault = |message: &str| ApiError::invalid("input", message.to_owned());
-        part(item).map_err(at_fault)
+        read_part(item).map_err(at_fault)
     });
     Ok(vec![Content::Parts(parts.collect::<Result<_, ApiError>>()?)])
 }
@@ -136,7 +143,7 @@ mod tests {
 
     #[test]
     fn strings_are_read_each_and_parts_together() {
-        let read = |input: Value| texts(Some(&input)).map(|texts| texts.len()).ok();
+        let read = |input: Value| read_texts(Some(&input)).map(|texts| texts.len()).ok();
         assert_eq!(read(json!("one")), Some(1));
         assert_eq!(read(json!(["one", "two"])), Some(2));
         assert_eq!(

@@ -1,22 +1,24 @@
-//! What every judged endpoint does with its turn: run it to its end, and word what was decided.
+//! What every talk does with its turn: count it, run it to its end whether or not the client stays, and word
+//! what was decided.
+//!
+//! **Invariant:** what was begun is finished: a client that hangs up stops neither the decision nor its
+//! record, and a claim on an idempotency key is kept or given back.
+//! **Invariant:** whoever a rate limit refuses is looked at first, because somebody in crisis is answered.
 
-use super::repeated::{Sent, give_back, keep, sent};
 use super::windowed;
-use crate::admission::entrance::{Entered, turn};
-use crate::admission::idempotency::{Claim, Person};
-use crate::admission::pacing;
-use crate::admission::rates::Taken;
+use crate::admission::entrance::{AdmittedRequest, TalkRequest};
+use crate::admission::idempotency::{
+    AnswerClaim, AnswerOwner, RepeatCheck, check_repeat, give_back_claim, keep_answer,
+};
+use crate::admission::rates::{self, RateReservation};
 use crate::delivery::tracked_body::TrackedBody;
-use crate::delivery::unabandoned::Unabandoned;
 use crate::delivery::waiting_body::WaitingBody;
 use crate::delivery::windowed_body::KEEP_ALIVE;
-use crate::error::ApiError;
-use crate::observation::metrics::Counted;
+use crate::error::{ApiError, as_sentence};
+use crate::observation::metrics::DecisionCount;
 use crate::routes::respond;
 use crate::state::Gateway;
-use crate::wire::dialect::{Dialect, Head};
-use crate::wire::inquiry::Inquiry;
-use crate::wire::own_fields::{add_headers, overhead, own_fields};
+use crate::wire::{Dialect, ReplyHead, add_own_headers, overhead_of, own_fields};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -24,98 +26,111 @@ use conclave_core::{GenerationFailure, Outcome};
 use conclave_engine::trace::followed;
 use conclave_engine::{DeliverError, Reply, StreamPolicy, Turn};
 use conclave_money::BudgetRefusal;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use tokio::time::timeout;
 
-/// What a stream of events is called.
-pub(crate) const EVENTS: &str = "text/event-stream; charset=utf-8";
+const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
 
-/// Answers an inquiry in a dialect.
+/// Answers a turn in a dialect.
 pub(crate) async fn converse(
     gateway: &Gateway,
-    entered: &Entered,
-    inquiry: Inquiry,
+    request: &AdmittedRequest,
+    talk: TalkRequest,
     dialect: Box<dyn Dialect>,
 ) -> Result<Response, ApiError> {
-    let streams = inquiry.stream;
-    // A client that will parse the whole as JSON has no use for a part of it.
-    let in_parts = streams && !inquiry.structured;
-    let turn = turn(gateway, &entered.headers, &entered.key, inquiry);
-    let turn = entered.understood(gateway, turn)?;
-    let taken = match pacing::count_turn(gateway, &entered.key, &turn) {
-        Ok(taken) => taken,
-        Err(limited) => return beyond_limit(gateway, turn, dialect, streams, limited).await,
+    let TalkRequest { turn, streams, structured } = talk;
+    let reservation = match rates::count_turn(gateway, &request.key, &turn) {
+        Ok(reservation) => reservation,
+        Err(refusal) => return answer_beyond_limit(gateway, turn, dialect, streams, refusal).await,
     };
-    let repeat = entered.repeat.as_ref();
-    let claim = match sent(gateway, &entered.key, repeat, Person::of(&turn)).await? {
-        Sent::Before(response) => return Ok(response),
-        Sent::First(claim) => claim,
-    };
-    let engine = gateway.engine();
-    // What is to be said again in the same bytes is said as a whole.
-    if in_parts && claim.is_none() && engine.settings.stream == StreamPolicy::Windowed {
-        return windowed::converse(gateway, turn, taken, dialect).await;
+    let asked = request.idempotency_key.as_ref();
+    let claim =
+        match check_repeat(gateway, &request.key, asked, AnswerOwner::of_turn(&turn)).await? {
+            RepeatCheck::Answered(response) => return Ok(response),
+            RepeatCheck::First(claim) => claim,
+        };
+    // A client that will parse the whole as JSON has no use for a part of it, and what is to be said again in
+    // the same bytes is said as a whole.
+    let may_stream_windows = streams && !structured && claim.is_none();
+    if may_stream_windows && gateway.engine().settings.stream == StreamPolicy::Windowed {
+        return windowed::converse(gateway, turn, reservation, dialect).await;
     }
-    let (is_late, is_claimed) = (IsLate::default(), claim.is_some());
-    let late = is_late.clone();
-    let work = Decided { gateway: gateway.clone(), taken, dialect, streams, claim, is_late };
+    let is_claimed = claim.is_some();
+    let is_late = IsLate::default();
+    let plan = AnswerPlan {
+        gateway: gateway.clone(),
+        reservation,
+        dialect,
+        streams,
+        claim,
+        is_late: is_late.clone(),
+    };
     if !streams && !is_claimed {
-        return work.answer(turn).await;
+        return plan.answer(turn).await;
     }
-    let mut work: Work = if is_claimed {
+    let answering: Answering = if is_claimed {
         // Others may wait for this answer, whether or not this client does.
-        Box::pin(Unabandoned::new(work.answer(turn)))
+        Box::pin(DetachedWork::new(plan.answer(turn)))
     } else {
-        Box::pin(work.answer(turn))
+        Box::pin(plan.answer(turn))
     };
-    if !streams {
-        return work.await;
-    }
-    if let Ok(answer) = timeout(KEEP_ALIVE, &mut work).await {
-        return answer;
-    }
-    // Whatever is decided from here on stands in the stream: its status is sent.
-    late.store(true, Ordering::Relaxed);
-    let work = Box::pin(async move { respond(work.await) });
-    Ok(windowed::events(Body::new(WaitingBody::new(work))))
+    if streams { answer_as_events(answering, &is_late).await } else { answering.await }
 }
 
-/// Answers a turn.
-type Work = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
+/// The way to an answer.
+type Answering = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
 
 /// Whether the client was told to wait: an error is then an event.
 type IsLate = Arc<AtomicBool>;
 
-/// Everything that has to be done with a turn once it is decided, whether or not the client stays.
-struct Decided {
+/// Waits for a decision as long as a client waits in silence; one that takes longer becomes a stream that
+/// begins with comments.
+async fn answer_as_events(
+    mut answering: Answering,
+    is_late: &AtomicBool,
+) -> Result<Response, ApiError> {
+    if let Ok(answer) = timeout(KEEP_ALIVE, &mut answering).await {
+        return answer;
+    }
+    // Whatever is decided from here on stands in the stream: its status is sent.
+    is_late.store(true, Ordering::Relaxed);
+    let answering = Box::pin(async move { respond(answering.await) });
+    Ok(event_response(Body::new(WaitingBody::new(answering))))
+}
+
+/// Everything that has to be done with a turn, whether or not the client stays.
+struct AnswerPlan {
     gateway: Gateway,
-    taken: Taken,
+    reservation: RateReservation,
     dialect: Box<dyn Dialect>,
     streams: bool,
-    claim: Option<Claim>,
+    claim: Option<AnswerClaim>,
     is_late: IsLate,
 }
 
-impl Decided {
+impl AnswerPlan {
     async fn answer(self, turn: Turn) -> Result<Response, ApiError> {
-        let Self { gateway, taken, mut dialect, streams, claim, is_late } = self;
-        let is_late = || is_late.load(Ordering::Relaxed);
+        let Self { gateway, reservation, mut dialect, streams, claim, is_late } = self;
         let engine = gateway.engine();
-        match (detached(&gateway, async move { engine.deliver(turn).await }).await, claim) {
-            (Ok(reply), claim) => {
-                pacing::settle(&gateway, &taken, reply.decision.usage);
-                let worded = word(&gateway, &reply, dialect, Way::of(streams, is_late()));
+        let decided = decide_turn(&gateway, async move { engine.deliver(turn).await }).await;
+        // Looked at as late as can be: the client may be told to wait at any moment until then.
+        match decided {
+            Ok(reply) => {
+                rates::settle_tokens(&gateway, &reservation, reply.decision.usage);
+                let mode = SendMode::new(streams, is_late.load(Ordering::Relaxed));
+                let worded = word_reply(&gateway, &reply, dialect, mode);
                 let frames = worded.frames.clone();
-                Ok(keep(response(reply, worded), &frames, claim).await)
+                Ok(keep_answer(reply_response(reply, worded), &frames, claim).await)
             }
-            (Err(error), claim) => {
-                give_back(claim).await;
-                if is_late() {
-                    let frames = dialect.broken(&error).concat();
+            Err(error) => {
+                give_back_claim(claim).await;
+                if is_late.load(Ordering::Relaxed) {
+                    let frames = dialect.break_stream(&error).concat();
                     return Ok(Response::new(Body::from(frames)));
                 }
                 Err(error)
@@ -125,50 +140,95 @@ impl Decided {
 }
 
 /// A turn that a limit refuses. Somebody in crisis is answered all the same.
-async fn beyond_limit(
+async fn answer_beyond_limit(
     gateway: &Gateway,
     turn: Turn,
     dialect: Box<dyn Dialect>,
     streams: bool,
-    limited: ApiError,
+    refusal: ApiError,
 ) -> Result<Response, ApiError> {
-    let (now_ms, work) = (gateway.engine().clock.now_ms(), gateway.clone());
-    let contact = Unabandoned::new(async move { pacing::contact(&work, turn).await });
-    match contact.await.map_err(|error| undecided(error, now_ms))? {
+    let now_ms = gateway.engine().clock.now_ms();
+    let house = gateway.clone();
+    let contact = DetachedWork::new(async move { rates::answer_in_crisis(&house, turn).await });
+    match contact.await.map_err(|error| deliver_error(error, now_ms))? {
         Some(reply) => {
-            count(gateway, &reply);
-            Ok(answer(gateway, reply, dialect, streams))
+            count_reply(gateway, &reply);
+            Ok(answer_with(gateway, reply, dialect, streams))
         }
-        None => Err(limited),
+        None => Err(refusal),
     }
 }
 
-/// Runs a use-case to its end, whether or not the client stays, within the limit of turns in flight:
-/// what was bought and judged is recorded.
-pub(crate) async fn detached(
+/// Has a reply decided, traced and counted, whether or not the client stays.
+pub(crate) async fn decide_turn(
     gateway: &Gateway,
     task: impl Future<Output = Result<Reply, DeliverError>> + Send + 'static,
 ) -> Result<Reply, ApiError> {
     let now_ms = gateway.engine().clock.now_ms();
-    let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
-    let work = async move {
-        let result = task.await;
-        drop(permit);
-        result
-    };
+    let task = followed(task, |decided| decided.as_ref().err().map(DeliverError::kind));
     // A reply nobody waits for any more is dropped, which records its delivery as aborted.
-    let work = followed(work, |done| done.as_ref().err().map(DeliverError::kind));
-    let reply = Unabandoned::new(work).await.map_err(|error| undecided(error, now_ms))?;
-    count(gateway, &reply);
+    let decided = run_to_end(gateway, task).await?;
+    let reply = decided.map_err(|error| deliver_error(error, now_ms))?;
+    count_reply(gateway, &reply);
     Ok(reply)
 }
 
+/// Runs a use-case of the engine to its end, whether or not the client stays, within the limit of turns in
+/// flight: what was bought and judged is recorded.
+pub(crate) async fn run_to_end<T: Send + 'static>(
+    gateway: &Gateway,
+    task: impl Future<Output = T> + Send + 'static,
+) -> Result<T, ApiError> {
+    let in_flight = gateway.enter_turn()?;
+    let work = async move {
+        let done = task.await;
+        drop(in_flight);
+        done
+    };
+    Ok(DetachedWork::new(work).await)
+}
+
+/// Work that runs in the request's own task; if that is dropped half-way, because the client went away, the
+/// rest is finished in a task of its own.
+pub(crate) struct DetachedWork<T: Send + 'static> {
+    rest: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
+}
+
+impl<T: Send + 'static> DetachedWork<T> {
+    pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
+        Self { rest: Some(Box::pin(work)) }
+    }
+}
+
+impl<T: Send + 'static> Future for DetachedWork<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        let Some(work) = self.rest.as_mut() else { return Poll::Pending };
+        let result = work.as_mut().poll(context);
+        if result.is_ready() {
+            self.rest = None;
+        }
+        result
+    }
+}
+
+impl<T: Send + 'static> Drop for DetachedWork<T> {
+    fn drop(&mut self) {
+        if let Some(rest) = self.rest.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(rest);
+        }
+    }
+}
+
 /// What a client is told when nothing was decided.
-pub(crate) fn undecided(error: DeliverError, now_ms: u64) -> ApiError {
+pub(crate) fn deliver_error(error: DeliverError, now_ms: u64) -> ApiError {
     match error {
         DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
-        DeliverError::Forbidden(why) => ApiError::forbidden(sentence(&why)),
-        DeliverError::Unpaid(refusal) => refused(&refusal, now_ms),
+        DeliverError::Forbidden(why) => ApiError::forbidden(as_sentence(&why)),
+        DeliverError::Unpaid(refusal) => budget_error(&refusal, now_ms),
         DeliverError::AuditUnavailable(cause) => {
             tracing::error!(%cause, "a decision could not be recorded");
             ApiError::audit_unavailable()
@@ -183,8 +243,8 @@ pub(crate) fn wait_seconds(until_ms: u64, now_ms: u64) -> u32 {
 }
 
 /// A turn that would be over a budget.
-fn refused(refusal: &BudgetRefusal, now_ms: u64) -> ApiError {
-    let message = sentence(&refusal.to_string());
+fn budget_error(refusal: &BudgetRefusal, now_ms: u64) -> ApiError {
+    let message = as_sentence(&refusal.to_string());
     match refusal {
         BudgetRefusal::Unpriced { .. } => ApiError::forbidden(message),
         BudgetRefusal::Unavailable => ApiError::budget_unavailable(),
@@ -195,48 +255,41 @@ fn refused(refusal: &BudgetRefusal, now_ms: u64) -> ApiError {
     }
 }
 
-/// Words of an error as a sentence.
-fn sentence(words: &str) -> String {
-    let mut letters = words.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter();
-    first.chain(letters).chain(['.']).collect()
-}
-
 /// Adds a decision to the counters.
-pub(crate) fn count(gateway: &Gateway, reply: &Reply) {
-    gateway.metrics().deliberation(&reply.decision);
-    gateway.metrics().decision(&Counted {
+pub(crate) fn count_reply(gateway: &Gateway, reply: &Reply) {
+    gateway.metrics().count_deliberation(&reply.decision);
+    gateway.metrics().count_decision(&DecisionCount {
         recorded: reply.leaf_hash.is_some(),
         outcome: reply.decision.outcome,
         attempts: reply.decision.attempts(),
         usage: reply.decision.usage,
         cost: reply.decision.cost,
-        overhead: overhead(reply),
+        overhead: overhead_of(reply),
     });
 }
 
 /// Answers with a decided reply, whole or as events.
-pub(crate) fn answer(
+pub(crate) fn answer_with(
     gateway: &Gateway,
     reply: Reply,
     dialect: Box<dyn Dialect>,
     streams: bool,
 ) -> Response {
-    let worded = word(gateway, &reply, dialect, Way::of(streams, false));
-    response(reply, worded)
+    let worded = word_reply(gateway, &reply, dialect, SendMode::new(streams, false));
+    reply_response(reply, worded)
 }
 
 /// How a reply is to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum SendMode {
     Whole,
     Events,
     /// As events whose status is sent already.
     LateEvents,
 }
 
-impl Way {
-    const fn of(streams: bool, is_late: bool) -> Self {
+impl SendMode {
+    const fn new(streams: bool, is_late: bool) -> Self {
         match (streams, is_late) {
             (false, _) => Self::Whole,
             (true, false) => Self::Events,
@@ -246,42 +299,50 @@ impl Way {
 }
 
 /// A reply as it leaves.
-struct Worded {
+struct WordedReply {
     status: StatusCode,
     content_type: &'static str,
     frames: Vec<Bytes>,
 }
 
-impl Worded {
+impl WordedReply {
     fn json(status: StatusCode, body: &Value) -> Self {
         let frames = vec![Bytes::from(body.to_string())];
         Self { status, content_type: "application/json", frames }
     }
+
+    const fn events(frames: Vec<Bytes>) -> Self {
+        Self { status: StatusCode::OK, content_type: EVENT_STREAM, frames }
+    }
 }
 
-fn word(gateway: &Gateway, reply: &Reply, mut dialect: Box<dyn Dialect>, way: Way) -> Worded {
-    let manners = gateway.manners();
-    let events = |frames| Worded { status: StatusCode::OK, content_type: EVENTS, frames };
-    if let Some(error) = error_of(reply, manners.reply_on_input_block) {
-        if way == Way::LateEvents {
-            return events(dialect.broken(&error));
+fn word_reply(
+    gateway: &Gateway,
+    reply: &Reply,
+    mut dialect: Box<dyn Dialect>,
+    mode: SendMode,
+) -> WordedReply {
+    let settings = gateway.settings();
+    if let Some(error) = error_of_reply(reply, settings.reply_on_input_block) {
+        if mode == SendMode::LateEvents {
+            return WordedReply::events(dialect.break_stream(&error));
         }
         let mut body = error.body(dialect.envelope());
-        if !manners.omit_own_fields {
+        if !settings.omit_own_fields {
             body["conclave"] = own_fields(reply);
         }
-        return Worded::json(error.status(), &body);
+        return WordedReply::json(error.status(), &body);
     }
-    if way != Way::Whole {
-        let mut frames = dialect.opening(&Head::of(reply));
-        frames.extend(dialect.closing(reply));
-        return events(frames);
+    if mode == SendMode::Whole {
+        return WordedReply::json(StatusCode::OK, &dialect.whole_reply(reply));
     }
-    Worded::json(StatusCode::OK, &dialect.whole(reply))
+    let mut frames = dialect.open_stream(&ReplyHead::of_reply(reply));
+    frames.extend(dialect.close_stream(reply));
+    WordedReply::events(frames)
 }
 
 /// The error that a decision is answered with, if it is.
-pub(crate) fn error_of(reply: &Reply, reply_on_block: bool) -> Option<ApiError> {
+pub(crate) fn error_of_reply(reply: &Reply, reply_on_block: bool) -> Option<ApiError> {
     if let Some(refusal) = reply.decision.refusal {
         return Some(ApiError::refused(refusal));
     }
@@ -298,23 +359,28 @@ pub(crate) fn error_of(reply: &Reply, reply_on_block: bool) -> Option<ApiError> 
     }
 }
 
-/// A decided reply as JSON, kept for whoever repeats the request.
+/// A decided reply as JSON, kept for whoever repeats the request; `outcome` is said in the place of the
+/// decision's own.
 pub(crate) async fn kept_json_response(
-    (reply, claim): (Reply, Option<Claim>),
+    reply: Reply,
+    claim: Option<AnswerClaim>,
     status: StatusCode,
     body: &Value,
-    change: impl FnOnce(&mut HeaderMap),
+    outcome: Option<&'static str>,
 ) -> Response {
-    let worded = Worded::json(status, body);
+    let worded = WordedReply::json(status, body);
     let frames = worded.frames.clone();
-    let mut response = response(reply, worded);
-    change(response.headers_mut());
-    keep(response, &frames, claim).await
+    let mut response = reply_response(reply, worded);
+    if let Some(outcome) = outcome {
+        let name = HeaderName::from_static("x-conclave-outcome");
+        response.headers_mut().insert(name, HeaderValue::from_static(outcome));
+    }
+    keep_answer(response, &frames, claim).await
 }
 
-fn response(reply: Reply, worded: Worded) -> Response {
+fn reply_response(reply: Reply, worded: WordedReply) -> Response {
     let mut headers = HeaderMap::new();
-    add_headers(&mut headers, &reply);
+    add_own_headers(&mut headers, &reply);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(worded.content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     let body = TrackedBody::new(worded.frames, vec![reply.delivery]);
@@ -323,3 +389,18 @@ fn response(reply: Reply, worded: Worded) -> Response {
     *response.headers_mut() = headers;
     response
 }
+
+/// A response that is sent while it is made.
+pub(crate) fn event_response(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Some proxies would gather the whole before they pass it on.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}
+
+#[cfg(test)]
+#[path = "turns_tests.rs"]
+mod tests;

@@ -1,18 +1,19 @@
 //! Answers as events that begin before the whole reply is decided.
 
-use super::turns::{EVENTS, answer, count, error_of, undecided};
-use crate::admission::pacing;
-use crate::admission::rates::Taken;
-use crate::delivery::windowed_body::{KEEP_ALIVE, Opening, Sent, WindowedBody, promise};
+use super::turns::{answer_with, count_reply, deliver_error, error_of_reply, event_response};
+use crate::admission::rates::{self, RateReservation};
+use crate::delivery::windowed_body::{
+    KEEP_ALIVE, SentBytes, StreamOpening, WindowedBody, promised_delivery,
+};
 use crate::error::ApiError;
 use crate::state::Gateway;
-use crate::wire::dialect::{Dialect, Head};
+use crate::wire::{Dialect, ReplyHead};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use conclave_engine::trace::followed;
 use conclave_engine::{DeliverError, Progress, ReleasedWindow, Reply, Turn};
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout};
 
@@ -22,55 +23,59 @@ use tokio::time::{Instant, timeout};
 pub(crate) async fn converse(
     gateway: &Gateway,
     turn: Turn,
-    taken: Taken,
+    reservation: RateReservation,
     dialect: Box<dyn Dialect>,
 ) -> Result<Response, ApiError> {
-    let (started, now_ms) = (Instant::now(), gateway.engine().clock.now_ms());
-    let sent = Sent::default();
+    let started = Instant::now();
+    let now_ms = gateway.engine().clock.now_ms();
+    let sent = SentBytes::default();
     let model = turn.model.clone();
-    let mut progress = begin(gateway, turn, taken, &sent)?;
+    let mut progress = begin_turn(gateway, turn, reservation, &sent)?;
     let Ok(first) = timeout(KEEP_ALIVE, progress.recv()).await else {
-        let opening = opening(gateway.clone(), model, started);
-        let body = WindowedBody::new(Vec::new(), progress, dialect, ending, sent);
-        return Ok(events(Body::new(body.opening_later(opening))));
+        let opening = late_opening(gateway.clone(), model, started);
+        let body = WindowedBody::new(Vec::new(), progress, dialect, end_stream, sent);
+        return Ok(event_response(Body::new(body.opening_later(opening))));
     };
     match first {
         Some(Progress::Released(released)) => {
-            gateway.metrics().first_window(started.elapsed());
-            Ok(stream(&released, model, progress, dialect, sent))
+            gateway.metrics().observe_first_window(started.elapsed());
+            Ok(window_response(&released, model, progress, dialect, sent))
         }
         Some(Progress::Decided(decided)) => {
-            let reply = (*decided).map_err(|error| undecided(error, now_ms))?;
-            Ok(answer(gateway, reply, dialect, true))
+            let reply = (*decided).map_err(|error| deliver_error(error, now_ms))?;
+            Ok(answer_with(gateway, reply, dialect, true))
         }
         None => Err(ApiError::internal()),
     }
 }
 
 /// What a stream opens with that began before there was anything to say.
-fn opening(gateway: Gateway, model: String, started: Instant) -> Opening {
+fn late_opening(gateway: Gateway, model: String, started: Instant) -> StreamOpening {
     Box::new(move |dialect, progress| match progress {
         Progress::Released(first) => {
-            gateway.metrics().first_window(started.elapsed());
-            dialect.opening(&Head::released(first, model))
+            gateway.metrics().observe_first_window(started.elapsed());
+            dialect.open_stream(&ReplyHead::of_window(first, model))
         }
         Progress::Decided(decided) => match decided.as_ref() {
-            Ok(reply) if error_of(reply, true).is_none() => dialect.opening(&Head::of(reply)),
+            Ok(reply) if error_of_reply(reply, true).is_none() => {
+                dialect.open_stream(&ReplyHead::of_reply(reply))
+            }
             _ => Vec::new(),
         },
     })
 }
 
 /// Runs the turn to its end in a task of its own, whether or not the client stays.
-fn begin(
+fn begin_turn(
     gateway: &Gateway,
     turn: Turn,
-    taken: Taken,
-    sent: &Sent,
+    reservation: RateReservation,
+    sent: &SentBytes,
 ) -> Result<UnboundedReceiver<Progress>, ApiError> {
-    let permit = gateway.turns().clone().try_acquire_owned().map_err(|_| ApiError::overloaded())?;
+    let in_flight = gateway.enter_turn()?;
     let (sender, progress) = unbounded_channel();
-    let (gateway, sent) = (gateway.clone(), sent.clone());
+    let gateway = gateway.clone();
+    let sent = sent.clone();
     let engine = gateway.engine();
     let streamed = sender.clone();
     let work = async move { engine.stream(turn, streamed).await };
@@ -79,58 +84,47 @@ fn begin(
     tokio::spawn(async move {
         let decided = work.await;
         if let Ok(reply) = &decided {
-            count(&gateway, reply);
-            pacing::settle(&gateway, &taken, reply.decision.usage);
+            count_reply(&gateway, reply);
+            rates::settle_tokens(&gateway, &reservation, reply.decision.usage);
         }
         if let Err(unheard) = sender.send(Progress::Decided(Box::new(decided)))
             && let Progress::Decided(decided) = unheard.0
         {
             // Dropped, it notes that the client went away, and after how many bytes.
-            drop(promise(*decided, &sent));
+            drop(promised_delivery(*decided, &sent));
         }
-        drop(permit);
+        drop(in_flight);
     });
     Ok(progress)
 }
 
-fn stream(
+fn window_response(
     first: &ReleasedWindow,
     model: String,
     progress: UnboundedReceiver<Progress>,
     mut dialect: Box<dyn Dialect>,
-    sent: Sent,
+    sent: SentBytes,
 ) -> Response {
-    let head = Head::released(first, model);
-    let mut frames = dialect.opening(&head);
-    frames.extend(dialect.piece(&first.text));
-    let body = WindowedBody::new(frames, progress, dialect, ending, sent);
-    let mut response = events(Body::new(body));
+    let head = ReplyHead::of_window(first, model);
+    let mut frames = dialect.open_stream(&head);
+    frames.extend(dialect.stream_piece(&first.text));
+    let body = WindowedBody::new(frames, progress, dialect, end_stream, sent);
+    let mut response = event_response(Body::new(body));
     if let Ok(id) = HeaderValue::try_from(head.id.to_string()) {
         response.headers_mut().insert(HeaderName::from_static("x-conclave-audit-id"), id);
     }
     response
 }
 
-/// A response that is sent while it is made.
-pub(crate) fn events(body: Body) -> Response {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENTS));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Some proxies would gather the whole before they pass it on.
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    response
-}
-
 /// The end of a stream that began: the rest of the reply, or why there is none.
-fn ending(
+fn end_stream(
     dialect: &mut dyn Dialect,
     decided: &Result<Reply, DeliverError>,
 ) -> Result<Vec<Bytes>, ApiError> {
     match decided {
-        Ok(reply) => match error_of(reply, true) {
+        Ok(reply) => match error_of_reply(reply, true) {
             Some(error) => Err(error),
-            None => Ok(dialect.closing(reply)),
+            None => Ok(dialect.close_stream(reply)),
         },
         Err(DeliverError::AuditUnavailable(cause)) => {
             tracing::error!(%cause, "a decision could not be recorded");

@@ -3,11 +3,11 @@
 //! **Invariant:** what is passed on is what was put into chat form here, and that is what is judged:
 //! a block that is not understood is an error, never passed unread.
 
-use crate::admission::identity;
 use crate::error::ApiError;
-use crate::wire::chat::request::conversation;
-use crate::wire::fields;
-use crate::wire::inquiry::Inquiry;
+use crate::wire::chat::read_conversation;
+use crate::wire::{
+    Inquiry, flag_field, json_object, list_field, model_field, take_metadata, user_field,
+};
 use conclave_core::{Usage, UserId};
 use serde_json::{Map, Value, json};
 
@@ -25,20 +25,20 @@ const TRANSLATED: [&str; 8] = [
 ];
 
 /// Checks a request and puts it into chat form.
-pub(crate) fn parse(document: Value) -> Result<Inquiry, ApiError> {
-    let mut body = fields::object(document)?;
-    let model = fields::model(&body)?;
-    let stream = fields::flag(&body, "stream")?;
+pub(crate) fn parse_messages(document: Value) -> Result<Inquiry, ApiError> {
+    let mut body = json_object(document)?;
+    let model = model_field(&body)?;
+    let stream = flag_field(&body, "stream")?;
     if body.contains_key("mcp_servers") {
         return Err(ApiError::invalid("mcp_servers", "a request cannot choose hosts"));
     }
     check_max_tokens(&body)?;
-    let messages = messages(&body)?;
-    let tools = tools(&body)?;
+    let messages = chat_messages(&body)?;
+    let tools = chat_tools(&body)?;
     let stop = body.get("stop_sequences").cloned();
-    let choice = tool_choice(body.get("tool_choice"))?;
-    let metadata = fields::take_metadata(&mut body)?;
-    let user = user(&body, metadata.as_ref())?;
+    let choice = chat_tool_choice(body.get("tool_choice"))?;
+    let metadata = take_metadata(&mut body)?;
+    let user = read_user(&body, metadata.as_ref())?;
     body.retain(|name, _| !TRANSLATED.contains(&name.as_str()));
     body.insert("messages".into(), messages.into());
     if let Some(user) = &user {
@@ -53,7 +53,7 @@ pub(crate) fn parse(document: Value) -> Result<Inquiry, ApiError> {
     }
     Ok(Inquiry {
         model,
-        conversation: conversation(body.get("messages"))?,
+        conversation: read_conversation(body.get("messages"))?,
         stream,
         choices: 1,
         metadata,
@@ -65,7 +65,7 @@ pub(crate) fn parse(document: Value) -> Result<Inquiry, ApiError> {
 
 /// An estimate of what a model reads in a request: a quarter of the bytes of its texts and tools.
 pub(crate) fn count_tokens(document: Value) -> Result<u64, ApiError> {
-    let inquiry = parse(document)?;
+    let inquiry = parse_messages(document)?;
     let texts = inquiry.conversation.iter().map(|message| message.content.as_text().len());
     let calls = inquiry.body.get("messages").and_then(Value::as_array).into_iter().flatten();
     let calls = calls.filter_map(|message| message.get("tool_calls"));
@@ -81,11 +81,11 @@ fn check_max_tokens(body: &Map<String, Value>) -> Result<(), ApiError> {
     }
 }
 
-fn user(
+fn read_user(
     body: &Map<String, Value>,
     metadata: Option<&Map<String, Value>>,
 ) -> Result<Option<UserId>, ApiError> {
-    if let Some(user) = identity::user(body)? {
+    if let Some(user) = user_field(body)? {
         return Ok(Some(user));
     }
     match metadata.and_then(|metadata| metadata.get("user_id")) {
@@ -98,7 +98,7 @@ fn user(
     }
 }
 
-fn messages(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
+fn chat_messages(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
     let mut out = Vec::new();
     match body.get("system") {
         None | Some(Value::Null) => {}
@@ -117,12 +117,12 @@ fn messages(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
         return Err(ApiError::invalid("messages", "must hold at least one message"));
     }
     for (at, message) in list.iter().enumerate() {
-        translate(&format!("messages[{at}]"), message, &mut out)?;
+        translate_message(&format!("messages[{at}]"), message, &mut out)?;
     }
     Ok(out)
 }
 
-fn translate(path: &str, message: &Value, out: &mut Vec<Value>) -> Result<(), ApiError> {
+fn translate_message(path: &str, message: &Value, out: &mut Vec<Value>) -> Result<(), ApiError> {
     let role = message.get("role").and_then(Value::as_str).unwrap_or_default();
     if !matches!(role, "user" | "assistant") {
         let wrong = "must be `user` or `assistant`; instructions go into `system`";
@@ -143,12 +143,12 @@ fn said_by_user(path: &str, blocks: &[Value], out: &mut Vec<Value>) -> Result<()
     let mut parts = Vec::new();
     for (at, block) in blocks.iter().enumerate() {
         if kind_of(block) == "tool_result" {
-            let (text, shown) = tool_result(&format!("{path}[{at}]"), block)?;
+            let ToolResult { text, images } = tool_result(&format!("{path}[{at}]"), block)?;
             let id = block.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
             out.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
-            parts.extend(shown);
+            parts.extend(images);
         } else {
-            parts.push(part(path, at, block)?);
+            parts.push(chat_part(path, at, block)?);
         }
     }
     if !parts.is_empty() || blocks.is_empty() {
@@ -158,27 +158,35 @@ fn said_by_user(path: &str, blocks: &[Value], out: &mut Vec<Value>) -> Result<()
 }
 
 /// What a tool said, and the images it brought: chat form has no place for them in a tool's message.
-fn tool_result(path: &str, block: &Value) -> Result<(String, Vec<Value>), ApiError> {
+#[derive(Default)]
+struct ToolResult {
+    text: String,
+    images: Vec<Value>,
+}
+
+fn tool_result(path: &str, block: &Value) -> Result<ToolResult, ApiError> {
     match block.get("content") {
-        None | Some(Value::Null) => Ok((String::new(), Vec::new())),
-        Some(Value::String(text)) => Ok((text.clone(), Vec::new())),
+        None | Some(Value::Null) => Ok(ToolResult::default()),
+        Some(Value::String(text)) => Ok(ToolResult { text: text.clone(), images: Vec::new() }),
         Some(Value::Array(blocks)) => {
-            let (mut texts, mut shown) = (Vec::new(), Vec::new());
+            let mut texts = Vec::new();
+            let mut images = Vec::new();
             for (at, block) in blocks.iter().enumerate() {
-                let part = part(path, at, block)?;
+                let part = chat_part(path, at, block)?;
                 match part.get("text").and_then(Value::as_str) {
                     Some(text) => texts.push(text.to_owned()),
-                    None => shown.push(part),
+                    None => images.push(part),
                 }
             }
-            Ok((texts.join("\n"), shown))
+            Ok(ToolResult { text: texts.join("\n"), images })
         }
         Some(_) => Err(ApiError::invalid(path, "must hold a string or an array of blocks")),
     }
 }
 
 fn said_by_model(path: &str, blocks: &[Value]) -> Result<Value, ApiError> {
-    let (mut text, mut calls) = (String::new(), Vec::new());
+    let mut text = String::new();
+    let mut calls = Vec::new();
     for (at, block) in blocks.iter().enumerate() {
         match kind_of(block) {
             "text" => text.push_str(text_of(block, path, at)?),
@@ -192,7 +200,7 @@ fn said_by_model(path: &str, blocks: &[Value]) -> Result<Value, ApiError> {
             })),
             // Nobody judged what was thought, so it is not brought up again.
             "thinking" | "redacted_thinking" => {}
-            other => return Err(unknown(path, at, other)),
+            other => return Err(unknown_block(path, at, other)),
         }
     }
     let mut message = json!({"role": "assistant", "content": text});
@@ -202,10 +210,12 @@ fn said_by_model(path: &str, blocks: &[Value]) -> Result<Value, ApiError> {
     Ok(message)
 }
 
-fn part(path: &str, at: usize, block: &Value) -> Result<Value, ApiError> {
+fn chat_part(path: &str, at: usize, block: &Value) -> Result<Value, ApiError> {
     match kind_of(block) {
         "text" => Ok(json!({"type": "text", "text": text_of(block, path, at)?})),
-        "image" => Ok(json!({"type": "image_url", "image_url": {"url": source(path, at, block)?}})),
+        "image" => {
+            Ok(json!({"type": "image_url", "image_url": {"url": source_url(path, at, block)?}}))
+        }
         "document" => {
             let source_kind = block.pointer("/source/type").and_then(Value::as_str);
             if source_kind == Some("text") {
@@ -214,15 +224,15 @@ fn part(path: &str, at: usize, block: &Value) -> Result<Value, ApiError> {
             }
             Ok(json!({"type": "file", "file": {
                 "filename": block.get("title").and_then(Value::as_str).unwrap_or("document"),
-                "file_data": source(path, at, block)?,
+                "file_data": source_url(path, at, block)?,
             }}))
         }
-        other => Err(unknown(path, at, other)),
+        other => Err(unknown_block(path, at, other)),
     }
 }
 
 /// Where an image or file is: its bytes, or a URL for the provider to fetch.
-fn source(path: &str, at: usize, block: &Value) -> Result<String, ApiError> {
+fn source_url(path: &str, at: usize, block: &Value) -> Result<String, ApiError> {
     let field = |name: &str| block.pointer(&format!("/source/{name}")).and_then(Value::as_str);
     match (field("type"), field("media_type"), field("data"), field("url")) {
         (Some("base64"), Some(kind), Some(data), _) => Ok(format!("data:{kind};base64,{data}")),
@@ -245,13 +255,13 @@ fn text_of<'a>(block: &'a Value, path: &str, at: usize) -> Result<&'a str, ApiEr
     })
 }
 
-fn unknown(path: &str, at: usize, kind: &str) -> ApiError {
+fn unknown_block(path: &str, at: usize, kind: &str) -> ApiError {
     let kind = &kind[..kind.floor_char_boundary(64)];
     ApiError::invalid(format!("{path}[{at}]"), format!("a block `{kind}` cannot stand here"))
 }
 
-fn tools(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
-    let tools = fields::list(body, "tools")?.iter().enumerate();
+fn chat_tools(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
+    let tools = list_field(body, "tools")?.iter().enumerate();
     tools
         .map(|(at, tool)| {
             let kind = tool.get("type").and_then(Value::as_str).unwrap_or("custom");
@@ -271,7 +281,7 @@ fn tools(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
         .collect()
 }
 
-fn tool_choice(choice: Option<&Value>) -> Result<Map<String, Value>, ApiError> {
+fn chat_tool_choice(choice: Option<&Value>) -> Result<Map<String, Value>, ApiError> {
     let Some(choice) = choice.filter(|choice| !choice.is_null()) else {
         return Ok(Map::new());
     };

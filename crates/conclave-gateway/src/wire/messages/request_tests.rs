@@ -6,7 +6,7 @@ use conclave_core::Role;
 
 #[test]
 fn a_request_becomes_chat_form_and_what_is_judged_is_what_is_passed() {
-    let inquiry = parse(json!({
+    let inquiry = parse_messages(json!({
         "model": "m", "max_tokens": 100, "top_k": 5, "stop_sequences": ["END"],
         "system": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}],
         "metadata": {"user_id": "ana", "conclave_country": "JP"},
@@ -76,7 +76,7 @@ fn every_wrong_shape_names_its_place() {
         (with("tool_choice", json!({"type": "tool"})), "tool_choice.type"),
         (with("metadata", json!({"user_id": 7})), "metadata.user_id"),
     ] {
-        let error = parse(body.clone()).unwrap_err().body(Envelope::Anthropic);
+        let error = parse_messages(body.clone()).unwrap_err().body(Envelope::Anthropic);
         assert_eq!(error["type"], "error");
         assert_eq!(error["error"]["param"], place, "{body}");
     }

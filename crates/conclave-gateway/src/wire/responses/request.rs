@@ -3,11 +3,12 @@
 //! **Invariant:** what is passed on is what was put into chat form here, and that is what is judged:
 //! an item that is not understood is an error, never passed unread.
 
-use crate::admission::identity;
 use crate::error::ApiError;
-use crate::wire::chat::request::{conversation, wants_json};
-use crate::wire::fields;
-use crate::wire::inquiry::Inquiry;
+use crate::wire::chat::{read_conversation, wants_json};
+use crate::wire::{
+    Inquiry, flag_field, json_object, list_field, model_field, take_metadata, text_field,
+    user_field,
+};
 use conclave_core::SessionId;
 use conclave_engine::Delivered;
 use serde_json::{Map, Value, json};
@@ -50,7 +51,7 @@ const ECHOED: [&str; 13] = [
 
 /// The conversation a request goes on with.
 #[derive(Clone, Debug)]
-pub(crate) struct Earlier {
+pub(crate) struct EarlierResponse {
     /// Its messages in chat form, without instructions.
     pub messages: Vec<Value>,
     /// What was answered.
@@ -69,47 +70,53 @@ pub(crate) struct ResponsesRequest {
     pub store: bool,
 }
 
+/// A request in chat form, and what the response will say again of it.
+#[derive(Debug)]
+pub(crate) struct ResponsesInquiry {
+    pub inquiry: Inquiry,
+    pub echo: Map<String, Value>,
+}
+
 impl ResponsesRequest {
     /// Checks what can be checked at once.
     pub(crate) fn parse(document: Value) -> Result<Self, ApiError> {
-        let body = fields::object(document)?;
-        if fields::flag(&body, "background")? {
+        let body = json_object(document)?;
+        if flag_field(&body, "background")? {
             return Err(ApiError::invalid("background", "is not offered here; leave it out"));
         }
         if body.get("prompt").is_some_and(|prompt| !prompt.is_null()) {
             return Err(ApiError::invalid("prompt", "stored prompts are not offered here"));
         }
-        let previous = fields::text(&body, "previous_response_id")?;
+        let previous = text_field(&body, "previous_response_id")?;
         let store = !matches!(body.get("store"), Some(Value::Bool(false)));
         Ok(Self { body, previous, store })
     }
 
-    /// The inquiry, and what the response will say again of the request.
     pub(crate) fn inquire(
         mut self,
-        earlier: Option<Earlier>,
-    ) -> Result<(Inquiry, Map<String, Value>), ApiError> {
-        let model = fields::model(&self.body)?;
-        let stream = fields::flag(&self.body, "stream")?;
+        earlier: Option<EarlierResponse>,
+    ) -> Result<ResponsesInquiry, ApiError> {
+        let model = model_field(&self.body)?;
+        let stream = flag_field(&self.body, "stream")?;
         let session = match earlier.as_ref().and_then(|earlier| earlier.session.clone()) {
             Some(session) => Some(session),
             None => named_conversation(self.body.get("conversation"))?,
         };
-        let user = identity::user(&self.body)?;
+        let user = user_field(&self.body)?;
         let said = self.said(earlier)?;
         let mut messages = self.instructions()?;
         messages.extend(said.iter().cloned());
-        let moved = self.moved()?;
-        let metadata = fields::take_metadata(&mut self.body)?;
-        let echo = self.echo();
+        let renamed = self.renamed_fields()?;
+        let metadata = take_metadata(&mut self.body)?;
+        let echo = self.echoed_fields();
         let mut body = self.body;
         body.retain(|name, _| !TRANSLATED.contains(&name.as_str()));
-        body.extend(moved);
+        body.extend(renamed);
         body.insert("messages".into(), messages.into());
         let kept = self.store.then(|| json!({"messages": said, "echo": echo}));
         let inquiry = Inquiry {
             model,
-            conversation: conversation(body.get("messages"))?,
+            conversation: read_conversation(body.get("messages"))?,
             stream,
             choices: 1,
             structured: wants_json(body.get("response_format")),
@@ -119,25 +126,25 @@ impl ResponsesRequest {
             kept,
             body,
         };
-        Ok((inquiry, echo))
+        Ok(ResponsesInquiry { inquiry, echo })
     }
 
     fn instructions(&self) -> Result<Vec<Value>, ApiError> {
-        let text = fields::text(&self.body, "instructions")?;
+        let text = text_field(&self.body, "instructions")?;
         Ok(text.map(|text| json!({"role": "system", "content": text})).into_iter().collect())
     }
 
-    fn said(&self, earlier: Option<Earlier>) -> Result<Vec<Value>, ApiError> {
+    fn said(&self, earlier: Option<EarlierResponse>) -> Result<Vec<Value>, ApiError> {
         let mut said = Vec::new();
         if let Some(earlier) = earlier {
             said = earlier.messages;
-            said.push(answered(&earlier.delivered));
+            said.push(answer_message(&earlier.delivered));
         }
         match self.body.get("input") {
             Some(Value::String(text)) => said.push(json!({"role": "user", "content": text})),
             Some(Value::Array(items)) if !items.is_empty() => {
                 for (at, item) in items.iter().enumerate() {
-                    translate(&format!("input[{at}]"), item, &mut said)?;
+                    translate_item(&format!("input[{at}]"), item, &mut said)?;
                 }
             }
             _ => return Err(ApiError::invalid("input", "must be a string or an array of items")),
@@ -146,7 +153,7 @@ impl ResponsesRequest {
     }
 
     /// Fields that chat form has under another name.
-    fn moved(&self) -> Result<Map<String, Value>, ApiError> {
+    fn renamed_fields(&self) -> Result<Map<String, Value>, ApiError> {
         let mut moved = Map::new();
         let mut put = |name: &str, value: Option<&Value>| {
             if let Some(value) = value.filter(|value| !value.is_null()) {
@@ -158,16 +165,16 @@ impl ResponsesRequest {
             |outer: &str, name: &str| self.body.get(outer).and_then(|value| value.get(name));
         put("reasoning_effort", inner("reasoning", "effort"));
         put("verbosity", inner("text", "verbosity"));
-        put("response_format", inner("text", "format").map(response_format).as_ref());
-        let tools = tools(&self.body)?;
+        put("response_format", inner("text", "format").map(chat_response_format).as_ref());
+        let tools = chat_tools(&self.body)?;
         if !tools.is_empty() {
             put("tools", Some(&tools.into()));
-            put("tool_choice", tool_choice(self.body.get("tool_choice"))?.as_ref());
+            put("tool_choice", chat_tool_choice(self.body.get("tool_choice"))?.as_ref());
         }
         Ok(moved)
     }
 
-    fn echo(&self) -> Map<String, Value> {
+    fn echoed_fields(&self) -> Map<String, Value> {
         let defaults = [
             ("instructions", Value::Null),
             ("max_output_tokens", Value::Null),
@@ -196,17 +203,17 @@ impl ResponsesRequest {
 }
 
 /// What was delivered, as the model's own message.
-fn answered(delivered: &Delivered) -> Value {
+fn answer_message(delivered: &Delivered) -> Value {
     let mut message = json!({"role": "assistant", "content": delivered.text});
     if !delivered.tool_calls.is_empty() {
         let calls = delivered.tool_calls.iter();
         message["tool_calls"] =
-            calls.map(|call| called(&call.id, &call.name, &call.arguments)).collect();
+            calls.map(|call| call_object(&call.id, &call.name, &call.arguments)).collect();
     }
     message
 }
 
-fn called(id: &str, name: &str, arguments: &str) -> Value {
+fn call_object(id: &str, name: &str, arguments: &str) -> Value {
     json!({
         "id": id, "type": "function", "function": {"name": name, "arguments": arguments},
     })
@@ -223,7 +230,7 @@ fn named_conversation(conversation: Option<&Value>) -> Result<Option<SessionId>,
     session.map(Some).map_err(|error| ApiError::invalid("conversation", error.to_string()))
 }
 
-fn translate(path: &str, item: &Value, said: &mut Vec<Value>) -> Result<(), ApiError> {
+fn translate_item(path: &str, item: &Value, said: &mut Vec<Value>) -> Result<(), ApiError> {
     let field = |name: &str| {
         let text = item.get(name).and_then(Value::as_str);
         text.ok_or_else(|| ApiError::invalid(format!("{path}.{name}"), "must be a string"))
@@ -231,17 +238,17 @@ fn translate(path: &str, item: &Value, said: &mut Vec<Value>) -> Result<(), ApiE
     match item.get("type").and_then(Value::as_str).unwrap_or("message") {
         "message" => {
             let role = field("role")?;
-            let content = content(path, item.get("content"))?;
+            let content = chat_content(path, item.get("content"))?;
             said.push(json!({"role": role, "content": content}));
         }
         "function_call" => {
-            let call = called(field("call_id")?, field("name")?, field("arguments")?);
+            let call = call_object(field("call_id")?, field("name")?, field("arguments")?);
             push_call(said, call);
         }
         "function_call_output" => {
             let output = match item.get("output") {
                 Some(Value::String(text)) => text.clone(),
-                Some(Value::Array(parts)) => texts(&format!("{path}.output"), parts)?,
+                Some(Value::Array(parts)) => joined_texts(&format!("{path}.output"), parts)?,
                 _ => {
                     let wrong = "must be a string or an array of parts";
                     return Err(ApiError::invalid(format!("{path}.output"), wrong));
@@ -276,7 +283,7 @@ fn push_call(said: &mut Vec<Value>, call: Value) {
     said.push(json!({"role": "assistant", "content": "", "tool_calls": [call]}));
 }
 
-fn content(path: &str, content: Option<&Value>) -> Result<Value, ApiError> {
+fn chat_content(path: &str, content: Option<&Value>) -> Result<Value, ApiError> {
     let parts = match content {
         Some(Value::String(text)) => return Ok(json!(text)),
         Some(Value::Array(parts)) => parts.iter().enumerate(),
@@ -285,10 +292,10 @@ fn content(path: &str, content: Option<&Value>) -> Result<Value, ApiError> {
             return Err(ApiError::invalid(format!("{path}.content"), wrong));
         }
     };
-    parts.map(|(at, value)| part(&format!("{path}.content[{at}]"), value)).collect()
+    parts.map(|(at, value)| chat_part(&format!("{path}.content[{at}]"), value)).collect()
 }
 
-fn part(path: &str, part: &Value) -> Result<Value, ApiError> {
+fn chat_part(path: &str, part: &Value) -> Result<Value, ApiError> {
     let field = |name: &str| part.get(name).and_then(Value::as_str);
     let missing = || ApiError::invalid(path, "lacks what its type needs");
     match field("type").unwrap_or_default() {
@@ -319,18 +326,18 @@ fn part(path: &str, part: &Value) -> Result<Value, ApiError> {
     }
 }
 
-fn texts(path: &str, parts: &[Value]) -> Result<String, ApiError> {
+fn joined_texts(path: &str, parts: &[Value]) -> Result<String, ApiError> {
     let texts = parts.iter().enumerate().map(|(at, value)| {
         let place = format!("{path}[{at}]");
-        let part = part(&place, value)?;
+        let part = chat_part(&place, value)?;
         let text = part.get("text").and_then(Value::as_str).map(str::to_owned);
         text.ok_or_else(|| ApiError::invalid(place, "must be text: tools answer with words here"))
     });
     Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
 }
 
-fn tools(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
-    let tools = fields::list(body, "tools")?.iter().enumerate();
+fn chat_tools(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
+    let tools = list_field(body, "tools")?.iter().enumerate();
     tools
         .map(|(at, tool)| {
             let name = tool.get("name").and_then(Value::as_str);
@@ -345,7 +352,7 @@ fn tools(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
         .collect()
 }
 
-fn tool_choice(choice: Option<&Value>) -> Result<Option<Value>, ApiError> {
+fn chat_tool_choice(choice: Option<&Value>) -> Result<Option<Value>, ApiError> {
     match choice {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(word)) => Ok(Some(json!(word))),
@@ -359,7 +366,7 @@ fn tool_choice(choice: Option<&Value>) -> Result<Option<Value>, ApiError> {
 }
 
 /// `text.format` as chat form has it: the schema one level deeper.
-fn response_format(format: &Value) -> Value {
+fn chat_response_format(format: &Value) -> Value {
     if format.get("type").and_then(Value::as_str) != Some("json_schema") {
         return format.clone();
     }

@@ -4,8 +4,8 @@ use super::*;
 use crate::error::Envelope;
 use conclave_core::{Role, ToolCall};
 
-fn inquire(document: Value, earlier: Option<Earlier>) -> Result<Inquiry, ApiError> {
-    Ok(ResponsesRequest::parse(document)?.inquire(earlier)?.0)
+fn inquire(document: Value, earlier: Option<EarlierResponse>) -> Result<Inquiry, ApiError> {
+    Ok(ResponsesRequest::parse(document)?.inquire(earlier)?.inquiry)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn items_become_chat_form_and_what_is_judged_is_what_is_passed() {
 #[test]
 fn a_conversation_goes_on_with_what_was_delivered() {
     let call = ToolCall { id: "c".into(), name: "look".into(), arguments: "{}".into() };
-    let earlier = Earlier {
+    let earlier = EarlierResponse {
         messages: vec![json!({"role": "user", "content": "First"})],
         delivered: Delivered {
             text: "Answer".into(),

@@ -1,12 +1,12 @@
-//! How the house itself is doing: connections, places, reloads, spans, the process.
+//! How the house itself is doing: connections, gauges, reloads, spans, the process.
 
-use super::{head, load};
+use super::{read_counter, write_head};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counted where connections are accepted and configurations loaded.
 #[derive(Default)]
-pub(crate) struct House {
+pub(crate) struct ServerCounters {
     connections: AtomicU64,
     connections_refused: AtomicU64,
     accept_errors: AtomicU64,
@@ -16,7 +16,7 @@ pub(crate) struct House {
 }
 
 /// What the page needs to know from elsewhere.
-pub(crate) struct Places {
+pub(crate) struct ServerGauges {
     pub(crate) turns: usize,
     pub(crate) turns_max: usize,
     pub(crate) connections_max: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Places {
     pub(crate) version: String,
 }
 
-impl House {
+impl ServerCounters {
     pub(crate) fn connected(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
@@ -49,37 +49,37 @@ impl House {
         self.last_reload_refused.store(u64::from(!is_good), Ordering::Relaxed);
     }
 
-    pub(crate) fn render(&self, page: &mut String, places: &Places) {
+    pub(crate) fn render(&self, page: &mut String, gauges: &ServerGauges) {
         let wide = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        let (sent, dropped) = places.spans.unwrap_or_default();
+        let (sent, dropped) = gauges.spans.unwrap_or_default();
         for (name, kind, help, value) in [
-            ("conclave_turns_in_flight", "gauge", "Turns being decided.", wide(places.turns)),
-            ("conclave_turns_max", "gauge", "How many may be.", wide(places.turns_max)),
-            ("conclave_connections", "gauge", "Open connections.", load(&self.connections)),
+            ("conclave_turns_in_flight", "gauge", "Turns being decided.", wide(gauges.turns)),
+            ("conclave_turns_max", "gauge", "How many may be.", wide(gauges.turns_max)),
+            ("conclave_connections", "gauge", "Open connections.", read_counter(&self.connections)),
             (
                 "conclave_connections_max",
                 "gauge",
                 "How many may be open.",
-                wide(places.connections_max),
+                wide(gauges.connections_max),
             ),
             (
                 "conclave_connections_refused_total",
                 "counter",
                 "Connections closed at once, because too many were open.",
-                load(&self.connections_refused),
+                read_counter(&self.connections_refused),
             ),
             (
                 "conclave_accept_errors_total",
                 "counter",
                 "Connections the system could not give us: mostly, it was out of descriptors.",
-                load(&self.accept_errors),
+                read_counter(&self.accept_errors),
             ),
-            ("conclave_draining", "gauge", "1 while it stops.", u64::from(places.is_draining)),
+            ("conclave_draining", "gauge", "1 while it stops.", u64::from(gauges.is_draining)),
             (
                 "conclave_config_last_reload_refused",
                 "gauge",
                 "1 where the file that was to be loaded last is wrong and the old one is in force.",
-                load(&self.last_reload_refused),
+                read_counter(&self.last_reload_refused),
             ),
             ("conclave_spans_sent_total", "counter", "Spans a collector took.", sent),
             (
@@ -89,16 +89,21 @@ impl House {
                 dropped,
             ),
         ] {
-            head(page, name, kind, help);
+            write_head(page, name, kind, help);
             let _ = writeln!(page, "{name} {value}");
         }
         let name = "conclave_config_reloads_total";
-        head(page, name, "counter", "Configurations put in force or refused while running.");
+        write_head(page, name, "counter", "Configurations put in force or refused while running.");
         for (result, count) in [("loaded", &self.reloads), ("refused", &self.reloads_refused)] {
-            let _ = writeln!(page, "{name}{{result=\"{result}\"}} {}", load(count));
+            let _ = writeln!(page, "{name}{{result=\"{result}\"}} {}", read_counter(count));
         }
-        head(page, "conclave_build_info", "gauge", "Always 1; the version stands in the label.");
-        let _ = writeln!(page, "conclave_build_info{{version=\"{}\"}} 1", places.version);
+        write_head(
+            page,
+            "conclave_build_info",
+            "gauge",
+            "Always 1; the version stands in the label.",
+        );
+        let _ = writeln!(page, "conclave_build_info{{version=\"{}\"}} 1", gauges.version);
         render_process(page);
     }
 }
@@ -124,7 +129,7 @@ fn render_process(page: &mut String) {
         ("process_max_fds", "How many may be open.", most),
     ] {
         if let Some(value) = value {
-            head(page, name, "gauge", help);
+            write_head(page, name, "gauge", help);
             let _ = writeln!(page, "{name} {value}");
         }
     }
