@@ -1,7 +1,9 @@
 //! Every error a client can see, and its one mapping to HTTP.
 
 use axum::response::{IntoResponse, Response};
-use conclave_engine::Refusal;
+use conclave_core::GuardCode;
+use conclave_engine::ConsentGap;
+use conclave_voice::guard_sentence;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -76,10 +78,59 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, "permission_error", "forbidden", message)
     }
 
-    /// 403: the person has not agreed, or the words may not go there.
-    pub(crate) fn refused(refusal: Refusal) -> Self {
-        let sentence = refusal.sentence();
-        Self::new(StatusCode::FORBIDDEN, "permission_error", refusal.as_str(), sentence)
+    /// What a guard refused: the one table from its codes to HTTP. The message is what the person reads.
+    pub(crate) fn refused_by_guard(code: GuardCode, message: impl Into<String>) -> Self {
+        match code {
+            GuardCode::ConsentRequired | GuardCode::ConsentWithdrawn | GuardCode::Jurisdiction => {
+                Self::new(StatusCode::FORBIDDEN, "permission_error", code.as_str(), message)
+            }
+            GuardCode::JurisdictionUnknown => {
+                let code = GuardCode::Jurisdiction.as_str();
+                Self::new(StatusCode::FORBIDDEN, "permission_error", code, message)
+            }
+            GuardCode::ModelNotPermitted | GuardCode::Unpriced => Self::forbidden(message),
+            GuardCode::UnknownModel => Self::unknown_model(message),
+            GuardCode::TooLong => Self::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                "context_length_exceeded",
+                message,
+            ),
+            GuardCode::InsufficientQuota => Self::insufficient_quota(message, None),
+            GuardCode::Cultural
+            | GuardCode::Sacred
+            | GuardCode::NoElders
+            | GuardCode::PersonalData
+            | GuardCode::Injection
+            | GuardCode::Harmful
+            | GuardCode::Toxicity
+            | GuardCode::ConsentUnverified
+            | GuardCode::NoBudgetKept
+            | GuardCode::Downgraded
+            | GuardCode::GuardFailed => Self::content_filter(message),
+        }
+    }
+
+    /// 403: a person's consent does not cover what is to be handed out now.
+    pub(crate) fn consent_gap(gap: ConsentGap) -> Self {
+        let code = match gap {
+            ConsentGap::Required => GuardCode::ConsentRequired,
+            ConsentGap::Withdrawn => GuardCode::ConsentWithdrawn,
+        };
+        Self::refused_by_guard(code, guard_sentence(code, "en"))
+    }
+
+    /// Whether it refuses what somebody said, rather than what they may do.
+    pub(crate) fn is_content_filter(&self) -> bool {
+        self.code == "content_filter"
+    }
+
+    pub(crate) const fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    pub(crate) const fn code(&self) -> &'static str {
+        self.code
     }
 
     /// 404: nothing of that name.

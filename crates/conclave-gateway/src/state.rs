@@ -10,7 +10,7 @@ use crate::observation::metrics::{Metrics, ServerGauges};
 use crate::observation::refusals::RefusalLog;
 use conclave_core::TenantId;
 use conclave_engine::trace::SpanSink;
-use conclave_engine::{Engine, KeyDesk, KeyRing, Post, Proofs};
+use conclave_engine::{Engine, KeyDesk, KeyRing, Post, Proofs, Records};
 use conclave_govern::Rates;
 use conclave_people::{GuardedHandOut, People};
 use conclave_recipes::RecipeRunner;
@@ -208,9 +208,15 @@ impl Gateway {
 
     /// Removes kept replies and counted runs whose time is over; called every minute.
     pub async fn remove_expired(&self) {
-        let engine = self.engine();
-        remove_expired(&engine).await;
-        engine.forget_old_runs().await;
+        if let Some(records) = self.records() {
+            remove_expired(&*records, self.engine().clock.now_ms()).await;
+        }
+        self.services().recipes.forget_old_runs().await;
+    }
+
+    /// Where answers and runs are kept, if anywhere.
+    pub(crate) fn records(&self) -> Option<Arc<dyn Records>> {
+        self.in_force().recipes.records.clone()
     }
 
     pub(crate) fn running_answers(&self) -> &RunningAnswers {

@@ -278,7 +278,7 @@ pub(crate) async fn keep_answer(
 /// Gives a claim back: nothing was decided, and whoever asks again is the first.
 pub(crate) async fn give_back_claim(claim: Option<AnswerClaim>) {
     let Some(claim) = claim else { return };
-    let records = claim.gateway.engine().governed.records.clone();
+    let records = claim.gateway.records();
     if let (Some(records), Some(seal)) = (records, claim.seal) {
         claim.remove_record(&*records, seal.version).await;
     }
@@ -291,7 +291,7 @@ impl AnswerClaim {
         engine: &Engine,
         subject: Option<[u8; 16]>,
     ) -> Result<RepeatCheck, ApiError> {
-        let (Some(records), Some(subject)) = (engine.governed.records.clone(), subject) else {
+        let (Some(records), Some(subject)) = (self.gateway.records(), subject) else {
             return Ok(RepeatCheck::First(Some(self)));
         };
         let now_ms = engine.clock.now_ms();
@@ -364,7 +364,7 @@ impl AnswerClaim {
 
     async fn keep_in_records(&self, answer: &KeptAnswer) -> bool {
         let engine = self.gateway.engine();
-        let (Some(records), Some(seal)) = (engine.governed.records.clone(), self.seal) else {
+        let (Some(records), Some(seal)) = (self.gateway.records(), self.seal) else {
             return false;
         };
         // Trouble of ours is worth another try, so that it is not kept.
@@ -423,18 +423,17 @@ async fn drop_oldest(records: &dyn Records, tenant: &TenantId) {
 }
 
 /// Lets answers and claims go whose time is over.
-pub(crate) async fn remove_expired(engine: &Engine) {
-    let Some(records) = engine.governed.records.clone() else { return };
+pub(crate) async fn remove_expired(records: &dyn Records, now_ms: u64) {
     let over = RecordQuery {
         kind: RecordKind::KeptReply,
         tenant: None,
         states: vec![RUNNING.to_owned(), ANSWERED.to_owned()],
         owner: None,
-        due_before_ms: Some(engine.clock.now_ms()),
+        due_before_ms: Some(now_ms),
         offset: 0,
         limit: 4 * LOOK_EVERY,
     };
-    remove_all(&*records, over).await;
+    remove_all(records, over).await;
 }
 
 async fn remove_all(records: &dyn Records, query: RecordQuery) {

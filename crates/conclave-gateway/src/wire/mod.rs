@@ -285,7 +285,10 @@ pub(crate) fn add_own_headers(headers: &mut HeaderMap, reply: &Reply) {
     if let Some(model) = &decision.terms.downgraded_from {
         add("x-conclave-downgraded-from", model.clone());
     }
-    add("x-conclave-applied-guardrails", decision.guards.join(","));
+    let looked = decision.guards.iter().map(|guard| guard.as_str());
+    let panel = decision.choices.iter().any(|choice| choice.verdict.is_some()).then_some("panel");
+    let names: Vec<_> = looked.chain(panel).collect();
+    add("x-conclave-applied-guardrails", names.join(","));
 }
 
 #[cfg(test)]

@@ -19,8 +19,9 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use conclave_core::{AuditId, SessionId, UserId};
 use conclave_engine::trace::followed;
-use conclave_engine::{Ending, ExecuteError, Executed, FetchedRun, KeyRecord, Run};
-use conclave_recipes::RunRequest;
+use conclave_engine::KeyRecord;
+use conclave_recipes::{ExecuteError, ExecutedRun, FetchedRun, Run, RunEnding, RunRequest};
+use conclave_voice::guard_sentence;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -29,8 +30,8 @@ const SESSION: &str = "repeated-runs";
 
 pub(crate) async fn list_recipes(State(gateway): State<Gateway>, headers: HeaderMap) -> Response {
     let found = admit_key(&gateway, &headers, Need::Recipes).map(|_| {
-        let engine = gateway.engine();
-        let all: Vec<_> = engine.workshop.recipes.iter().map(|one| one.view(false)).collect();
+        let recipes = gateway.services().recipes;
+        let all: Vec<_> = recipes.workshop.recipes.iter().map(|one| one.view(false)).collect();
         Json(json!({"object": "list", "data": all})).into_response()
     });
     respond(found)
@@ -44,12 +45,12 @@ pub(crate) async fn show_recipe(
 ) -> Response {
     let found = async {
         let key = admit_key(&gateway, &headers, Need::Recipes)?;
-        let engine = gateway.engine();
-        let recipe = engine.workshop.recipes.find(&name);
+        let recipes = gateway.services().recipes;
+        let recipe = recipes.workshop.recipes.find(&name);
         let recipe =
             recipe.ok_or_else(|| ApiError::not_found("There is no recipe of this name."))?;
         let mut view = recipe.view(true);
-        view["kpis"] = engine.recipe_kpis(&key.tenant, &recipe).await.map_err(execute_error)?;
+        view["kpis"] = recipes.recipe_kpis(&key.tenant, &recipe).await.map_err(execute_error)?;
         Ok(Json(view).into_response())
     };
     respond(found.await)
@@ -103,9 +104,9 @@ async fn execute_run(
     gateway: &Gateway,
     run: Run,
     reservation: &RateReservation,
-) -> Result<Executed, ApiError> {
-    let engine = gateway.engine();
-    let task = async move { engine.execute(run).await };
+) -> Result<ExecutedRun, ApiError> {
+    let recipes = gateway.services().recipes;
+    let task = async move { recipes.execute(run).await };
     let task = followed(task, |done| done.is_err().then_some("refused"));
     let done = run_to_end(gateway, task).await?.map_err(execute_error)?;
     rates::settle_tokens(gateway, reservation, done.usage);
@@ -168,7 +169,9 @@ pub(crate) async fn show_run(
             FetchedRun::Rejected { review } => Err(ApiError::forbidden(format!(
                 "People decided that this result is not given out (review {review})."
             ))),
-            FetchedRun::Refused(refusal) => Err(ApiError::refused(refusal)),
+            FetchedRun::Refused(code) => {
+                Err(ApiError::refused_by_guard(code, guard_sentence(code, "en")))
+            },
             FetchedRun::Ended(response) => Ok(Json(*response).into_response()),
         }
     };
@@ -201,7 +204,7 @@ fn execute_error(error: ExecuteError) -> ApiError {
 /// worth another try, so that it is not kept.
 async fn answer_with_run(
     gateway: &Gateway,
-    mut done: Executed,
+    mut done: ExecutedRun,
     claim: Option<AnswerClaim>,
 ) -> Response {
     let now_ms = gateway.engine().clock.now_ms();
@@ -215,73 +218,32 @@ async fn answer_with_run(
     keep_answer(response, &frames, claim).await
 }
 
-/// What a run that ended without a result is answered with.
-struct RunRefusal {
-    status: StatusCode,
-    kind: &'static str,
-    code: &'static str,
-}
-
-impl RunRefusal {
-    const fn new(status: StatusCode, kind: &'static str, code: &'static str) -> Self {
-        Self { status, kind, code }
-    }
-
-    const fn forbidden(code: &'static str) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "permission_error", code)
-    }
-
-    const fn bad_request(code: &'static str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", code)
-    }
-
-    /// A guard's code as clients know it.
-    fn of_guard(code: &str) -> Self {
-        match code {
-            "consent_required" => Self::forbidden("consent_required"),
-            "consent_withdrawn" => Self::forbidden("consent_withdrawn"),
-            "jurisdiction" => Self::forbidden("jurisdiction"),
-            "insufficient_quota" => {
-                let code = "insufficient_quota";
-                Self::new(StatusCode::TOO_MANY_REQUESTS, code, code)
-            }
-            "unknown_model" => {
-                Self::new(StatusCode::NOT_FOUND, "invalid_request_error", "model_not_found")
-            }
-            "model_not_permitted" | "unpriced" => Self::forbidden("forbidden"),
-            "too_long" => Self::bad_request("context_length_exceeded"),
-            _ => Self::bad_request("content_filter"),
-        }
-    }
-}
-
 /// Says in the response how the run ended, and gives the status for it. A refusal that follows from a
 /// recorded decision carries its metadata.
-fn word_ending(done: &mut Executed) -> StatusCode {
-    let (refusal, message) = match &done.ending {
-        Ending::Done => return StatusCode::OK,
-        Ending::Held { review } => {
+fn word_ending(done: &mut ExecutedRun) -> StatusCode {
+    let (error, message) = match &done.ending {
+        RunEnding::Done => return StatusCode::OK,
+        RunEnding::Held { review } => {
             done.response["review_id"] = json!(review);
             done.response["status_url"] = json!(run_url(&done.id.to_string()));
             return StatusCode::ACCEPTED;
         }
-        Ending::Refused { code, message } => (RunRefusal::of_guard(code), message.as_str()),
-        Ending::Unguarded => (
-            RunRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", "guard_unavailable"),
-            "This must wait for a person, and nobody is configured who could decide.",
-        ),
-        Ending::Failed { late: true, message } => (
-            RunRefusal::new(StatusCode::GATEWAY_TIMEOUT, "api_error", "upstream_timeout"),
-            message.as_str(),
-        ),
-        Ending::Failed { late: false, message } => (
-            RunRefusal::new(StatusCode::BAD_GATEWAY, "api_error", "upstream_error"),
-            message.as_str(),
-        ),
+        RunEnding::Refused { code, message } => {
+            (ApiError::refused_by_guard(*code, message.as_str()), message.clone())
+        }
+        RunEnding::GuardUnavailable => {
+            let message = "This must wait for a person, and nobody is configured who could decide.";
+            (ApiError::guard_unavailable(), message.to_owned())
+        }
+        RunEnding::Failed { late: true, message } => {
+            (ApiError::upstream_timeout(), message.clone())
+        }
+        RunEnding::Failed { late: false, message } => (ApiError::upstream(), message.clone()),
     };
-    let RunRefusal { status, kind, code } = refusal;
-    done.response["error"] = json!({"message": message, "type": kind, "param": null, "code": code});
-    status
+    done.response["error"] = json!({
+        "message": message, "type": error.kind(), "param": null, "code": error.code(),
+    });
+    error.status()
 }
 
 /// The guards that looked, each once, in their order.
@@ -293,7 +255,7 @@ fn guard_names(response: &Value) -> String {
     names.join(",")
 }
 
-fn run_response(status: StatusCode, done: Executed, frames: Vec<Bytes>, now_ms: u64) -> Response {
+fn run_response(status: StatusCode, done: ExecutedRun, frames: Vec<Bytes>, now_ms: u64) -> Response {
     let mut headers = HeaderMap::new();
     let overhead_ms = done.overhead.as_secs_f64() * 1e3;
     let mut pairs = vec![

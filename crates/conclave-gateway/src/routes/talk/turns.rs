@@ -22,7 +22,7 @@ use crate::wire::{Dialect, ReplyHead, add_own_headers, overhead_of, own_fields};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use conclave_core::{GenerationFailure, Outcome};
+use conclave_core::{GenerationFailure, GuardCode, Outcome};
 use conclave_engine::trace::followed;
 use conclave_engine::{DeliverError, Reply, StreamPolicy, Turn};
 use conclave_money::BudgetRefusal;
@@ -343,13 +343,13 @@ fn word_reply(
 
 /// The error that a decision is answered with, if it is.
 pub(crate) fn error_of_reply(reply: &Reply, reply_on_block: bool) -> Option<ApiError> {
-    if let Some(refusal) = reply.decision.refusal {
-        return Some(ApiError::refused(refusal));
-    }
     match reply.decision.outcome {
-        Outcome::Blocked if !reply_on_block => {
+        // Once a model was asked, what is withheld is a reply, and the notice stands in its place.
+        Outcome::Blocked if reply.decision.attempts() == 0 => {
             let text = reply.decision.choices.first().map_or("", |c| &c.delivered.text);
-            Some(ApiError::content_filter(text))
+            let code = reply.decision.refusal.unwrap_or(GuardCode::Harmful);
+            let error = ApiError::refused_by_guard(code, text);
+            (!reply_on_block || !error.is_content_filter()).then_some(error)
         }
         Outcome::Failed => Some(match reply.decision.failure() {
             Some(GenerationFailure::Timeout) => ApiError::upstream_timeout(),
