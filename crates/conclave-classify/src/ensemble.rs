@@ -272,7 +272,8 @@ impl Ensemble {
     fn category(&self, logits: &[f32]) -> Category {
         let named = self.text.outputs().iter().zip(logits);
         let kinds = named.filter_map(|(name, logit)| Some((Category::parse(name)?, *logit)));
-        let harms = kinds.filter(|(category, _)| !category.is_about_crisis() && !category.is_about_injection());
+        let harms = kinds
+            .filter(|(category, _)| !category.is_about_crisis() && !category.is_about_injection());
         harms
             .max_by(|a, b| a.1.total_cmp(&b.1))
             .map_or(Category::Violence, |(category, _)| category)

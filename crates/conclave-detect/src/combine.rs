@@ -80,7 +80,8 @@ impl Scores {
 /// counts more, up to its cap.
 fn emboldened(seen: &[Seen]) -> Cow<'_, [Seen]> {
     let by_classifier = |one: &Seen| one.signal.kind == SignalKind::Classifier;
-    let tries = seen.iter().filter(|one| !by_classifier(one) && one.signal.category.is_about_injection());
+    let tries =
+        seen.iter().filter(|one| !by_classifier(one) && one.signal.category.is_about_injection());
     let overrides = noisy_or(tries.map(|one| &one.signal).collect(), INJECTION_SHARES);
     if overrides.hundredths() < OVERRIDES_FROM {
         return Cow::Borrowed(seen);

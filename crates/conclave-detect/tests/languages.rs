@@ -44,7 +44,9 @@ fn check(sentences: &Sentences) {
         reading.injection.is_injection() && reading.harm.hundredths() < 30
     }));
     wrong.extend(failures(sentences.harmless, |reading| {
-        reading.harm.hundredths() < 30 && !reading.crisis.is_crisis() && !reading.injection.is_injection()
+        reading.harm.hundredths() < 30
+            && !reading.crisis.is_crisis()
+            && !reading.injection.is_injection()
     }));
     assert!(wrong.is_empty(), "{} wrong:\n\n{}", wrong.len(), wrong.join("\n"));
 }
@@ -509,7 +511,11 @@ fn english_is_not_read_as_another_language() {
             "Men and women, black and white, sat down at the same table.",
             "I once had a data set on coin tossing; ten of us read it in a bar.",
         ],
-        |reading| reading.harm.hundredths() < 13 && !reading.crisis.is_crisis() && !reading.injection.is_injection(),
+        |reading| {
+            reading.harm.hundredths() < 13
+                && !reading.crisis.is_crisis()
+                && !reading.injection.is_injection()
+        },
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -8,9 +8,7 @@ use crate::conclude::{Choice, DeliverError, Delivered, Reply, Stop};
 use crate::deliberate::{Course, Progress};
 use crate::engine::Engine;
 use crate::matter::reading::{self, MessagesToRead};
-use crate::matter::{
-    ConsentQuestion, Matter, Purpose, Turn, TurnContent, TurnWork, off_thread,
-};
+use crate::matter::{ConsentQuestion, Matter, Purpose, Turn, TurnContent, TurnWork, off_thread};
 use conclave_core::{
     Attempt, Candidate, GenerationFailure, Mode, Outcome, Passage, Phase, Scrutiny, Threshold,
     Usage, Verdict, Withheld,

@@ -73,7 +73,9 @@ impl Jurisdictions {
     /// Whether words may go where they would go: everywhere they would, or the strictest wins.
     #[must_use]
     pub fn rule(&self, asked: &Transfer<'_>) -> JurisdictionRuling {
-        let Some(from) = asked.subject else { return JurisdictionRuling::Unknown("subject_country") };
+        let Some(from) = asked.subject else {
+            return JurisdictionRuling::Unknown("subject_country");
+        };
         let mut places: Vec<&str> = asked.regions.iter().map(String::as_str).collect();
         match asked.provider {
             Some(Some(place)) => places.push(place),

@@ -15,7 +15,8 @@ use conclave_core::{AuditId, MicroUsd, TenantId, Usage};
 use conclave_govern::{Price, Scopes, TenantPolicy};
 use conclave_ledger::{Value, tenant_number};
 use conclave_ports::{
-    Archive, ArchiveError, Clock, LedgerAlert, PolicyInForce, PolicySource, StoredDecision, StoredEntry, StoredError, UsageBook,
+    Archive, ArchiveError, Clock, LedgerAlert, PolicyInForce, PolicySource, StoredDecision,
+    StoredEntry, StoredError, UsageBook,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};

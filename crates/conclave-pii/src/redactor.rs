@@ -95,7 +95,6 @@ fn parts(tokens: &[(usize, usize)], from: usize, to: usize) -> Vec<(usize, usize
     parts
 }
 
-
 /// Says up to where a text that is still being written may leave without cutting a finding or a token.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SafeCut;

@@ -5,11 +5,11 @@
 
 use crate::citation::ClaimPlace;
 use crate::empathy::Address;
-use conclave_core::{GuardKind, GuardRule};
 use crate::prompt::Template;
 use crate::schema::Schema;
 use crate::thresholds::{OwnThresholds, Thresholds};
 use conclave_core::Sensitivity;
+use conclave_core::{GuardKind, GuardRule};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

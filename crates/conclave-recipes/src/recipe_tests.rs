@@ -27,8 +27,8 @@ fn there_are_seven_recipes() {
 type Row = (&'static str, u32, u32, bool, &'static [(GuardKind, GuardAction, bool)]);
 
 const TABLE: &[Row] = {
-    use GuardKind::{Budget, Consent, Culture, Jurisdiction, PersonalData, Toxicity};
     use GuardAction::{Block, ElderReview, Flag, Redact};
+    use GuardKind::{Budget, Consent, Culture, Jurisdiction, PersonalData, Toxicity};
     &[
         (
             "consent-intake",

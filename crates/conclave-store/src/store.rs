@@ -30,8 +30,7 @@ use crate::usage::{AddedUp, UsageSource};
 use crate::vault::{RootKey, Vault};
 use crate::watch::Watch;
 use conclave_engine::{
-    Archive, Clock, Entropy, KeyDesk, KeyRing, Ledger, Proofs, Records, Stamp, Subjects,
-    UsageBook,
+    Archive, Clock, Entropy, KeyDesk, KeyRing, Ledger, Proofs, Records, Stamp, Subjects, UsageBook,
 };
 use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
 use conclave_money::Accounts;

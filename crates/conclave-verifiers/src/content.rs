@@ -155,11 +155,9 @@ fn of_request(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
 /// repeated it, one guess would be counted as four.
 #[must_use]
 pub fn is_guessed(case: &Case) -> bool {
-    let harms = case
-        .input
-        .signals
-        .iter()
-        .filter(|signal| !signal.category.is_about_crisis() && !signal.category.is_about_injection());
+    let harms = case.input.signals.iter().filter(|signal| {
+        !signal.category.is_about_crisis() && !signal.category.is_about_injection()
+    });
     let mut kinds = harms.map(|signal| signal.kind).peekable();
     kinds.peek().is_some() && kinds.all(|kind| kind == SignalKind::Classifier)
 }

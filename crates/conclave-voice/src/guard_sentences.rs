@@ -56,18 +56,16 @@ const fn sentences(code: GuardCode) -> (&'static str, &'static str) {
         GuardCode::UnknownModel => {
             ("This model is not offered here.", "このモデルはここでは提供されていません。")
         }
-        GuardCode::ModelNotPermitted => (
-            "This model may not be used for this.",
-            "このモデルは、この用途には使えません。",
-        ),
+        GuardCode::ModelNotPermitted => {
+            ("This model may not be used for this.", "このモデルは、この用途には使えません。")
+        }
         GuardCode::TooLong => (
             "The input is longer than the model may read.",
             "入力が、モデルの読める長さを超えています。",
         ),
-        GuardCode::InsufficientQuota => (
-            "The budget for this is used up for now.",
-            "このための予算は、いまは残っていません。",
-        ),
+        GuardCode::InsufficientQuota => {
+            ("The budget for this is used up for now.", "このための予算は、いまは残っていません。")
+        }
         GuardCode::Unpriced => (
             "A budget is set, and the price of this model is not known.",
             "予算が設定されていますが、このモデルの価格が分かりません。",

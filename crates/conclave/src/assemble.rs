@@ -10,13 +10,15 @@ use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
-    Archive, BuiltIn, Clock, Engine, Entropy, Governed, KeyDesk, Ledger, Memory, Panel, Records,
-    Settings, Subjects, Verifier, Workshop,
+    Archive, BuiltIn, Clock, Engine, Entropy, KeyDesk, Ledger, Memory, Panel, Places, Records,
+    Settings, Subjects, Verifier, standard_guards,
 };
 use conclave_gateway::{GatewayLimits, GatewaySettings, Services};
+use conclave_govern::Jurisdictions;
 use conclave_instinct::{Instinct, PinnedKey};
-use conclave_people::{GuardedHandOut, People, Staff};
 use conclave_money::{Policies, Steward, StewardState};
+use conclave_people::{GuardedHandOut, People, Staff};
+use conclave_recipes::{RecipeRunner, Workshop};
 use conclave_store::{RetentionRules, RootKey, Stamp, Store, TenantRetention};
 use conclave_voice::{Resources, Voices};
 use sha2::{Digest, Sha256};
@@ -115,13 +117,20 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Services> {
         stamp: settings.stamp(),
         pseudonym_key: ground.pseudonym_key,
     };
+    let engine = engine(config, ground, settings, steward)?;
+    let recipes = RecipeRunner {
+        engine: engine.clone(),
+        workshop: Arc::new(workshop(config)?),
+        records: Some(ground.records.clone()),
+    };
     Ok(Services {
-        engine: Arc::new(engine(config, ground, settings, steward)?),
+        engine: Arc::new(engine),
+        recipes: Arc::new(recipes),
         people: ground.people.clone(),
         hand_out: Arc::new(hand_out),
         post: Arc::new(GuardedPost { allow_private: config.webhooks.allow_private }),
         key_desk: ground.keys.clone(),
-        manners: manners(config),
+        settings: gateway_settings(config),
     })
 }
 
@@ -139,9 +148,9 @@ fn engine(
         instinct: Arc::new(instinct),
         detector: Arc::new(crate::commands::checker::detector(config.detection.second_tier)?),
         field: Arc::new(conclave_voice::Field::builtin().context("field files")?),
-        voices: Arc::new(Voices::naming(resources.clone()).context("persona files")?),
-        resources: Arc::new(resources),
+        voices: Arc::new(Voices::naming(resources).context("persona files")?),
         models: Arc::new(upstream.offered()?),
+        guards: standard_guards(),
         panel: panel(config, upstream.verifiers(&ground.entropy)?)?,
         verdicts: Arc::default(),
         ledger: ground.ledger.clone(),
@@ -150,9 +159,15 @@ fn engine(
         subjects: ground.subjects.clone(),
         clock: ground.clock.clone(),
         entropy: ground.entropy.clone(),
-        steward: Some(steward),
         settings: Arc::new(settings),
-        workshop: Arc::new(workshop(config)?),
+        policies: steward.clone(),
+        steward: Some(steward),
+        governance: Some(ground.people.clone()),
+        places: Arc::new(Places {
+            rules: Jurisdictions::builtin().context("rules of jurisdictions")?,
+            provider_regions: config.recipes.provider_regions.clone(),
+        }),
+        personal_data: Arc::default(),
     })
 }
 
@@ -316,6 +331,7 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
             StreamName::Buffered => conclave_engine::StreamPolicy::Buffered,
             StreamName::Windowed => conclave_engine::StreamPolicy::Windowed,
         },
+        sensitive_models: config.recipes.sensitive_models.clone(),
         staffed: config.reviews.staffed,
         block_injection: config.policy.on_injection == OnInjection::Block,
         policy: digest(config),

@@ -6,10 +6,9 @@
 
 use crate::assemble::{self, Ground};
 use crate::config::{self, Config};
-use conclave_engine::{Engine, Settings};
 use conclave_gateway::Gateway;
 use conclave_ledger::{Body, Draft, Kind, Value};
-use conclave_store::{Stamp, Store};
+use conclave_store::Store;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +96,6 @@ impl Reloading {
         }
     }
 }
-
 
 /// The parts that are read at the start only and differ.
 fn fixed_parts(begun: &Config, now: &Config) -> Vec<&'static str> {

@@ -40,8 +40,9 @@ impl<'a> Words<'a> {
         value: &impl Serialize,
     ) -> Result<(), AppendError> {
         let name = name.into();
-        let text = serde_json::to_vec(value)
-            .map_err(|error| AppendError::Refused(format!("`{name}` cannot be written: {error}")))?;
+        let text = serde_json::to_vec(value).map_err(|error| {
+            AppendError::Refused(format!("`{name}` cannot be written: {error}"))
+        })?;
         let mut salt = [0; 32];
         self.entropy.fill(&mut salt);
         self.body.push(name, salt, text);

@@ -15,8 +15,8 @@ pub(crate) mod spans;
 
 pub use decision::{Choice, Decision, Delivered, Terms, Window};
 pub use delivery::Delivery;
-pub use spans::about_model;
 pub use entry::{Words, bars as bars_value, guard_rows, panel as panel_value, statements};
+pub use spans::about_model;
 
 use crate::deliberate::joined;
 use crate::engine::Engine;
@@ -205,9 +205,7 @@ impl Engine {
     fn say_refusal(&self, matter: &Matter<TurnContent>, code: GuardCode) -> String {
         match code {
             GuardCode::Harmful => self.say(matter, Situation::Refusal, matter.reading.gravest()),
-            GuardCode::Injection => {
-                self.say(matter, Situation::Refusal, Some(Category::Injection))
-            }
+            GuardCode::Injection => self.say(matter, Situation::Refusal, Some(Category::Injection)),
             code => guard_sentence(code, language(matter)).to_owned(),
         }
     }

@@ -18,8 +18,8 @@ pub use verdicts::Verdicts;
 
 use crate::conclude::{Choice, spans};
 use crate::engine::Engine;
-use crate::matter::{Matter, Turn, TurnContent, off_thread};
 use crate::guards::{GuardError, read_words};
+use crate::matter::{Matter, Turn, TurnContent, off_thread};
 use conclave_core::{
     Ballot, Candidate, Deliberation, GenerationFailure, Limits, Message, Mode, Outcome, PanelRun,
     Phase, Reason, Step, Verdict, decide,

@@ -13,8 +13,8 @@ use crate::engine::Engine;
 use crate::matter::{Content, Matter, TurnContent, said_bytes};
 use crate::settings::StreamPolicy;
 use conclave_core::{
-    AuditId, Ballot, Candidate, Deliberation, GenerationFailure, Message, Mode, PanelRun, Passage, Phase,
-    Reason, Scrutiny, Shortfall, Step, Usage, decide,
+    AuditId, Ballot, Candidate, Deliberation, GenerationFailure, Message, Mode, PanelRun, Passage,
+    Phase, Reason, Scrutiny, Shortfall, Step, Usage, decide,
 };
 use conclave_ledger::{Body, Draft, Kind, Value, sha256};
 use conclave_money::RequestSize;

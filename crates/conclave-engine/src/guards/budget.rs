@@ -10,8 +10,8 @@ use crate::conclude::Choice;
 use crate::engine::Engine;
 use crate::matter::{Matter, Purpose};
 use conclave_core::{
-    Candidate, Disposition, Finding, GenerationFailure, GuardAction, GuardCode, GuardKind, MicroUsd,
-    Passage, Phase, TenantId,
+    Candidate, Disposition, Finding, GenerationFailure, GuardAction, GuardCode, GuardKind,
+    MicroUsd, Passage, Phase, TenantId,
 };
 use conclave_govern::{JurisdictionRuling, Price, Scopes, TenantPolicy, Usd};
 use conclave_ledger::{Body, Draft, Kind, Value, sha256};

@@ -5,9 +5,7 @@
 use super::{Effect, Examined, Guard, GuardError};
 use crate::engine::Engine;
 use crate::matter::{Hold, Matter, Purpose};
-use conclave_core::{
-    Disposition, Finding, GuardAction, GuardCode, GuardKind, Phase, Sensitivity,
-};
+use conclave_core::{Disposition, Finding, GuardAction, GuardCode, GuardKind, Phase, Sensitivity};
 use conclave_govern::{CulturalAsk, CulturalFinding, Issue};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

@@ -82,7 +82,11 @@ fn blocked(code: GuardCode, why: String) -> Finding {
 ///
 /// # Errors
 /// When nobody could read it.
-pub async fn read_words(engine: &Engine, text: String, phase: Phase) -> Result<Reading, GuardError> {
+pub async fn read_words(
+    engine: &Engine,
+    text: String,
+    phase: Phase,
+) -> Result<Reading, GuardError> {
     let reading = off_thread::reading(&engine.detector, move |detector| {
         long_text::read_all(&text, |passage| match phase {
             Phase::Before => detector.read(passage, Mode::Normal),

@@ -4,7 +4,7 @@ use super::{Effect, Examined, Guard, GuardError};
 use crate::engine::Engine;
 use crate::matter::{Hold, Matter, Purpose};
 use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Phase};
-use conclave_govern::{Issue, Jurisdictions, JurisdictionRuling, Transfer};
+use conclave_govern::{Issue, JurisdictionRuling, Jurisdictions, Transfer};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::collections::BTreeMap;

@@ -29,9 +29,8 @@ impl Guard for Toxicity {
         async move {
             let rule = matter.rule(GuardKind::Toxicity);
             // Replies to people have the floor's seat on their panel; results of recipes have it here.
-            let is_result = phase == Phase::After
-                && matter.purpose.is_recipe()
-                && matter.model.is_some();
+            let is_result =
+                phase == Phase::After && matter.purpose.is_recipe() && matter.model.is_some();
             if rule.is_none() && !is_result {
                 return Ok(None);
             }

@@ -8,7 +8,7 @@ use super::reading::ReadMessage;
 use conclave_core::{AuditId, Score};
 use conclave_detect::{Course, Observed, Trend};
 use conclave_ports::StoredDecision;
-use conclave_ports::{MEMORY_WORDS, Archive, ArchiveError, Pseudonyms, Whose};
+use conclave_ports::{Archive, ArchiveError, MEMORY_WORDS, Pseudonyms, Whose};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -160,7 +160,8 @@ impl Memory {
             let found = self.archive.latest(tenant, whose, before).await?;
             before = found.as_ref().map(|entry| entry.seq);
             let stored = found.and_then(|entry| StoredDecision::from_entries(vec![entry]).ok()?);
-            let mut words = stored.and_then(|stored| stored.words(MEMORY_WORDS)).unwrap_or_default();
+            let mut words =
+                stored.and_then(|stored| stored.words(MEMORY_WORDS)).unwrap_or_default();
             if words["is_known"] != false {
                 return Ok(serde_json::from_value(words[part].take()).unwrap_or_default());
             }

@@ -14,7 +14,7 @@ mod turn;
 
 pub use memory::{Memory, Remembered};
 pub use turn::Turn;
-pub(crate) use turn::{TurnContent, brought, TurnWork, said_before, said_bytes};
+pub(crate) use turn::{TurnContent, TurnWork, brought, said_before, said_bytes};
 
 use conclave_core::{
     AuditId, Disposition, Finding, GuardCode, GuardKind, GuardRule, KeyId, Passage, Phase, Score,

@@ -143,7 +143,8 @@ impl Content for TurnContent {
         let request = RequestSize::of_request(&self.turn.body, output_tokens_max);
         match self.work {
             TurnWork::Write { attempts_max } => {
-                let candidates = u64::from(self.turn.choices.max(1)) * u64::from(attempts_max.max(1));
+                let candidates =
+                    u64::from(self.turn.choices.max(1)) * u64::from(attempts_max.max(1));
                 // A panel may run twice on each.
                 RequestSize { calls: candidates, panels: candidates.saturating_mul(2), ..request }
             }

@@ -41,7 +41,11 @@ pub(crate) fn moderation_result(decision: &Decision) -> Value {
     let score = |category: &Category| input.categories.get(category).map_or(0, |s| s.hundredths());
     let is_over = |category: &Category| {
         let score = score(category);
-        let bar = if category.is_about_crisis() { Score::DECISION_POINT } else { input.threshold.hundredths() };
+        let bar = if category.is_about_crisis() {
+            Score::DECISION_POINT
+        } else {
+            input.threshold.hundredths()
+        };
         score > 0 && score >= bar
     };
     for (name, categories) in NAMES {
@@ -55,7 +59,8 @@ pub(crate) fn moderation_result(decision: &Decision) -> Value {
         scores.insert(name, both);
         flags.insert(name, is_flagged);
     }
-    let flagged = input.is_harmful() || input.crisis.is_crisis() || flags.values().any(|flag| *flag);
+    let flagged =
+        input.is_harmful() || input.crisis.is_crisis() || flags.values().any(|flag| *flag);
     let applied: Map<_, _> = scores.keys().map(|name| ((*name).into(), json!(["text"]))).collect();
     let scores: Map<_, _> =
         scores.into_iter().map(|(name, score)| (name.into(), json!(as_fraction(score)))).collect();

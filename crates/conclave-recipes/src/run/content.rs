@@ -159,9 +159,13 @@ mod tests {
 
     #[test]
     fn names_of_things_are_no_words_and_stay() {
-        let mut value = json!({"transcript_id": "t-1", "text": "one", "list": ["two", {"id": "x"}]});
+        let mut value =
+            json!({"transcript_id": "t-1", "text": "one", "list": ["two", {"id": "x"}]});
         assert_eq!(texts(&value), ["two", "one"]);
         change_texts(&mut value, &mut |text| text.make_ascii_uppercase());
-        assert_eq!(value, json!({"transcript_id": "t-1", "text": "ONE", "list": ["TWO", {"id": "x"}]}));
+        assert_eq!(
+            value,
+            json!({"transcript_id": "t-1", "text": "ONE", "list": ["TWO", {"id": "x"}]})
+        );
     }
 }

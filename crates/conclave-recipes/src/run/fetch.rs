@@ -111,7 +111,9 @@ impl RecipeRunner {
                 let mut words = texts(&response["data"]);
                 words.extend(texts(&response["edited_text"]));
                 match hand_out.hand_out(tenant, &stored, words, &caller.holder).await? {
-                    Some(Hindrance::Consent(gap)) => return Ok(FetchedRun::Refused(consent_code(gap))),
+                    Some(Hindrance::Consent(gap)) => {
+                        return Ok(FetchedRun::Refused(consent_code(gap)));
+                    }
                     Some(Hindrance::Elders) => return Ok(FetchedRun::Rejected { review }),
                     None => {}
                 }

@@ -9,8 +9,8 @@ use crate::{
 use conclave_core::{AuditId, TenantId};
 use conclave_govern::community_id;
 use conclave_ledger::tenant_number;
-use conclave_ports::HELD_WORDS;
 use conclave_ports::DecisionFilter;
+use conclave_ports::HELD_WORDS;
 use conclave_ports::StoredDecision;
 use conclave_ports::pseudonym;
 use conclave_ports::{Record, RecordChange, RecordKey, RecordKind, RecordQuery, RecordsError};
@@ -61,8 +61,8 @@ impl RecipeRunner {
         recipe: &Recipe,
     ) -> Result<(Vec<Transcript>, RunContext), ExecuteError> {
         let given = Transcript::given(&asked.request.input);
-        let mut all = given
-            .map_err(|why| ExecuteError::Invalid(Wrong::at("input.transcripts", why)))?;
+        let mut all =
+            given.map_err(|why| ExecuteError::Invalid(Wrong::at("input.transcripts", why)))?;
         let mut context = asked.request.context.clone();
         for one in &all {
             let stored = self.stored_transcript(&asked.tenant, &one.id).await?;
@@ -93,7 +93,8 @@ impl RecipeRunner {
     }
 
     fn transcript_key(&self, tenant: &TenantId, id: &str) -> RecordKey {
-        let name = pseudonym(&self.engine.settings.pseudonym_key, b"transcript", tenant.as_str(), id);
+        let name =
+            pseudonym(&self.engine.settings.pseudonym_key, b"transcript", tenant.as_str(), id);
         let id = format!("transcript:{}", hex::encode(name));
         RecordKey { kind: RecordKind::Run, tenant: tenant.clone(), id }
     }

@@ -62,9 +62,11 @@ impl RecipeRunner {
     pub(super) async fn ask_models(&self, run: &mut RunningRun) -> Result<Value, NoResult> {
         let Some(first) = run.matter.model.clone() else { return Err(NoResult::NoModel) };
         let answer = self.ask_one(run, &first).await;
-        let fallback = run.matter.fallback.clone().filter(|other| {
-            *other != first && self.engine.may_be_asked(&run.matter, other)
-        });
+        let fallback = run
+            .matter
+            .fallback
+            .clone()
+            .filter(|other| *other != first && self.engine.may_be_asked(&run.matter, other));
         let Some(other) = fallback else { return answer };
         // An extract is no substitute for an answer that was paid for.
         match answer {

@@ -50,8 +50,7 @@ impl RecipeRunner {
     }
 
     async fn consent_on_record(&self, run: &RunningRun, context: &RunContext) -> Consent {
-        let (Some(governance), Some(subject)) = (&self.engine.governance, context.subject())
-        else {
+        let (Some(governance), Some(subject)) = (&self.engine.governance, context.subject()) else {
             return Consent::Unasked;
         };
         let ask = ConsentAsk {

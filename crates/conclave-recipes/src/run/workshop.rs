@@ -137,7 +137,12 @@ impl RecipeRunner {
         let now_ms = self.engine.clock.now_ms();
         let slow = self.workshop.too_slow(tenant, recipe, objective_ms, now_ms);
         let Some(p95_ms) = slow else { return };
-        tracing::warn!(recipe, p95_ms, objective_ms, "the latest runs take longer than they should");
+        tracing::warn!(
+            recipe,
+            p95_ms,
+            objective_ms,
+            "the latest runs take longer than they should"
+        );
         let draft = Draft {
             public: Public::map([
                 ("recipe", Public::from(recipe)),

@@ -33,8 +33,11 @@ impl Turn {
     #[must_use]
     pub fn read(case: &Case, lexicon: &Lexicon) -> Self {
         let mut said = case.conversation.iter().rev().filter(|message| message.role == Role::User);
-        let mut turn =
-            Self { exchange: case.exchange(), crisis: case.input.crisis.is_crisis(), ..Self::default() };
+        let mut turn = Self {
+            exchange: case.exchange(),
+            crisis: case.input.crisis.is_crisis(),
+            ..Self::default()
+        };
         if let Some(last) = said.next() {
             let tokens = tokens_of(last, lexicon);
             turn.letters = tokens.letters;

@@ -101,9 +101,9 @@ impl Speech<'_> {
     fn needs_resources(&self) -> bool {
         self.in_crisis
             || self.situation.speaks_to_crisis()
-            || self
-                .category
-                .is_some_and(|category| category.is_about_crisis() || category == Category::SelfHarm)
+            || self.category.is_some_and(|category| {
+                category.is_about_crisis() || category == Category::SelfHarm
+            })
     }
 }
 

@@ -5,6 +5,7 @@ use crate::config::SecondTier;
 use crate::output;
 use crate::system::SystemClock;
 use anyhow::{Context, anyhow};
+use conclave_core::GuardKind;
 use conclave_core::{MicroUsd, Mode, Sensitivity, TenantId};
 use conclave_engine::{
     Archive, ArchiveError, Clock, DecisionFilter, DecisionRow, RecordsInMemory, StoredEntry, Tally,
@@ -14,11 +15,11 @@ use conclave_govern::{
     ConsentAsk, ConsentRecord, CulturalAsk, Evidence, EvidenceKind, Protocol, Protocols, Scopes,
     TenantPolicy, check_consent, look,
 };
+use conclave_govern::{Jurisdictions, Transfer};
 use conclave_money::{
     AccountsInMemory, Payer, Policies, ReservationRequest, Steward, StewardState, tokens_at_most,
 };
 use conclave_pii::{Finder, Tokens, redact};
-use conclave_recipes::{Guard, Jurisdictions, Transfer};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -73,19 +74,19 @@ pub fn run(as_json: bool) -> anyhow::Result<Answer> {
 }
 
 /// Every guard with what it does for one call, before the model and after.
-fn guards() -> anyhow::Result<Vec<(Guard, Work)>> {
-    Guard::ALL
+fn guards() -> anyhow::Result<Vec<(GuardKind, Work)>> {
+    GuardKind::ALL
         .iter()
         .copied()
         .map(|guard| {
             let work = match guard {
-                Guard::Cost => cost()?,
-                Guard::Cultural => culture()?,
-                Guard::Consent => consent(),
-                Guard::Pii => identifying()?,
-                Guard::Jurisdiction => jurisdiction()?,
-                Guard::Toxicity => toxicity()?,
-                Guard::Budget => budget()?,
+                GuardKind::Cost => cost()?,
+                GuardKind::Culture => culture()?,
+                GuardKind::Consent => consent(),
+                GuardKind::PersonalData => identifying()?,
+                GuardKind::Jurisdiction => jurisdiction()?,
+                GuardKind::Interpretation | GuardKind::Toxicity => toxicity()?,
+                GuardKind::Budget => budget()?,
             };
             Ok((guard, work))
         })

@@ -9,8 +9,8 @@ use crate::system::{SystemClock, SystemEntropy};
 use crate::{governing, output};
 use anyhow::{Context, anyhow, bail};
 use conclave_core::{AuditId, TenantId};
-use conclave_engine::{Clock, Ending, Engine, Run};
-use conclave_recipes::RunRequest;
+use conclave_engine::Clock;
+use conclave_recipes::{RecipeRunner, Run, RunEnding, RunRequest};
 use conclave_store::{Store, StoreError, StoreOptions};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -55,7 +55,7 @@ fn show(name: &str, file: Option<&Path>) -> anyhow::Result<Answer> {
 
 /// An engine on a data directory that no gateway is using, and what must be closed afterwards.
 struct Bench {
-    engine: Arc<Engine>,
+    recipes: Arc<RecipeRunner>,
     store: Store,
 }
 
@@ -68,7 +68,7 @@ async fn bench(args: &OpenArgs) -> anyhow::Result<Bench> {
     let steward = governing::begin(&store, &config, clock.clone()).await;
     let ground = assemble::ground(&store, steward, None, clock, Arc::new(SystemEntropy));
     governing::know_protocols(&ground.people, &store, &config.server.data).await;
-    Ok(Bench { engine: assemble::services(&config, &ground)?.engine, store })
+    Ok(Bench { recipes: assemble::services(&config, &ground)?.recipes, store })
 }
 
 fn open(args: &OpenArgs, config: &Config) -> anyhow::Result<Store> {
@@ -92,17 +92,17 @@ fn open(args: &OpenArgs, config: &Config) -> anyhow::Result<Store> {
 
 async fn execute(args: &RecipesRunArgs) -> anyhow::Result<Answer> {
     let run = asked(args)?;
-    let Bench { engine, store } = bench(&args.open).await?;
-    let done = engine.execute(run).await;
+    let Bench { recipes, store } = bench(&args.open).await?;
+    let done = recipes.execute(run).await;
     let printed = done.map(|mut done| {
         done.delivery.complete();
-        if let Ending::Held { review } = &done.ending {
+        if let RunEnding::Held { review } = &done.ending {
             done.response["review_id"] = json!(review);
         }
         output::json(&done.response);
-        if done.ending == Ending::Done { Answer::Yes } else { Answer::No }
+        if done.ending == RunEnding::Done { Answer::Yes } else { Answer::No }
     });
-    drop(engine);
+    drop(recipes);
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
     Ok(printed?)
 }
@@ -136,15 +136,15 @@ async fn count(args: &RecipesKpisArgs) -> anyhow::Result<Answer> {
     if !args.open.data.data.is_dir() {
         bail!("there is no ledger in {}", args.open.data.data.display());
     }
-    let Bench { engine, store } = bench(&args.open).await?;
+    let Bench { recipes, store } = bench(&args.open).await?;
     let mut figures = Map::new();
-    for recipe in engine.workshop.recipes.iter() {
+    for recipe in recipes.workshop.recipes.iter() {
         if args.name.as_ref().is_none_or(|name| *name == recipe.name) {
-            let counted = engine.recipe_kpis(&tenant, recipe).await;
+            let counted = recipes.recipe_kpis(&tenant, recipe).await;
             figures.insert(recipe.name.clone(), counted?);
         }
     }
-    drop(engine);
+    drop(recipes);
     tokio::task::spawn_blocking(move || store.shutdown()).await?;
     if figures.is_empty() {
         bail!("there is no such recipe; `conclave recipes list` names them");

@@ -1,6 +1,6 @@
 //! The section `recipes`: which models they use, where words may go, and recipes of one's own.
 
-use conclave_engine::RecipeSettings;
+use conclave_recipes::RecipeSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -35,9 +35,7 @@ impl RecipeSection {
         RecipeSettings {
             large: self.large.clone(),
             small: self.small.clone(),
-            sensitive_models: self.sensitive_models.clone(),
             regions: self.regions.clone(),
-            provider_regions: self.provider_regions.clone(),
         }
     }
 

@@ -18,8 +18,8 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use conclave_core::{AuditId, SessionId, UserId};
-use conclave_engine::trace::followed;
 use conclave_engine::KeyRecord;
+use conclave_engine::trace::followed;
 use conclave_recipes::{ExecuteError, ExecutedRun, FetchedRun, Run, RunEnding, RunRequest};
 use conclave_voice::guard_sentence;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -171,7 +171,7 @@ pub(crate) async fn show_run(
             ))),
             FetchedRun::Refused(code) => {
                 Err(ApiError::refused_by_guard(code, guard_sentence(code, "en")))
-            },
+            }
             FetchedRun::Ended(response) => Ok(Json(*response).into_response()),
         }
     };
@@ -255,7 +255,12 @@ fn guard_names(response: &Value) -> String {
     names.join(",")
 }
 
-fn run_response(status: StatusCode, done: ExecutedRun, frames: Vec<Bytes>, now_ms: u64) -> Response {
+fn run_response(
+    status: StatusCode,
+    done: ExecutedRun,
+    frames: Vec<Bytes>,
+    now_ms: u64,
+) -> Response {
     let mut headers = HeaderMap::new();
     let overhead_ms = done.overhead.as_secs_f64() * 1e3;
     let mut pairs = vec![
