@@ -6,7 +6,7 @@ use crate::money::kept;
 use crate::office::office;
 use crate::turns::{House, KIND, house, jury, turn};
 use conclave_core::{Category, DirectiveId, GenerationFailure, Outcome, Reason};
-use conclave_engine::{Governed, StoredDecision, Turn};
+use conclave_engine::{StoredDecision, Turn};
 use conclave_instinct::{Duty, Instinct};
 use conclave_people::view;
 use serde_json::json;
@@ -74,8 +74,7 @@ async fn missing_consent_rests_on_the_duty_to_ask() {
     let policy = json!({"require_consent_for_agents": ["chat"]});
     let mut kept = kept(Scripted::saying(&[Ok(KIND)]), policy);
     let office = office();
-    kept.house.engine.governed =
-        Governed { governance: Some(office.people.clone()), ..Governed::default() };
+    kept.house.engine.governance = Some(office.people.clone());
     let consent = Some(set().for_duty(Duty::Consent));
     let asked = decided(&kept.house, keyed("My day was long.")).await;
     assert_eq!(asked, (Outcome::Blocked, consent));

@@ -9,16 +9,17 @@ use crate::recipes::{
     transcripts, with_recipe,
 };
 use crate::turns::{House, jury};
-use conclave_core::{AuditId, KeyId, Opinion, Seat, Sensitivity, TenantId, Vote};
+use conclave_core::{AuditId, GuardCode, KeyId, Opinion, Seat, Sensitivity, TenantId, Vote};
 use conclave_detect::{AsReply, ClassifierError, Estimate};
 use conclave_engine::{
-    Caller, Case, Elsewhere, Ending, ExecuteError, Executed, FetchedRun, GovernError, KeyRole,
-    ModelDirectory, OfferedModel, Panel, RecipeSettings, Refusal, Run, Verifier, VerifierError,
-    Workshop,
+    Caller, Case, Elsewhere, GovernError, KeyRole, ModelDirectory, OfferedModel, Panel, Verifier,
+    VerifierError,
 };
 use conclave_govern::{ConsentState, CulturalFinding, Issue, ReviewKind, Ruling, Said};
 use conclave_people::{ReviewResult, held_words};
-use conclave_recipes::RunRequest;
+use conclave_recipes::{
+    ExecuteError, ExecutedRun, FetchedRun, RecipeSettings, Run, RunEnding, RunRequest, Workshop,
+};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -37,10 +38,10 @@ pub async fn fetch(
     id: AuditId,
 ) -> Result<FetchedRun, ExecuteError> {
     let desk = hand_out(&house.engine, &office().people);
-    house.engine.fetch_run(&desk, caller, id).await
+    house.recipes().fetch_run(&desk, caller, id).await
 }
 
-fn again(request: &RunRequest, held: &Executed) -> Run {
+fn again(request: &RunRequest, held: &ExecutedRun) -> Run {
     Run { approved_run: Some(held.id), ..run(request.clone()) }
 }
 
@@ -55,17 +56,21 @@ async fn a_run_that_was_held_before_any_work_goes_on_once_approved() {
     let keeper = Keeper::granting();
     let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
     let request = sacred();
-    let held = house.engine.execute(run(request.clone())).await.unwrap();
-    assert!(house.engine.execute(again(&request, &held)).await.is_err(), "not approved yet");
+    let held = house.recipes().execute(run(request.clone())).await.unwrap();
+    assert!(house.recipes().execute(again(&request, &held)).await.is_err(), "not approved yet");
     keeper.decide("r-1", "approved", None).await;
     let state = fetch(&house, &app("key"), held.id).await.unwrap();
     assert_eq!(state, FetchedRun::MayGoOn { review: "r-1".into() });
     let mut other = request.clone();
     other.input["focus_areas"] = json!(["something else"]);
-    assert!(house.engine.execute(again(&other, &held)).await.is_err(), "another input");
-    let made = house.engine.execute(again(&request, &held)).await.unwrap();
+    assert!(house.recipes().execute(again(&other, &held)).await.is_err(), "another input");
+    let made = house.recipes().execute(again(&request, &held)).await.unwrap();
     assert_eq!(house.model.asked.lock().unwrap().len(), 1, "the work is done");
-    assert_eq!(made.ending, Ending::Held { review: "r-2".into() }, "no elder has seen the result");
+    assert_eq!(
+        made.ending,
+        RunEnding::Held { review: "r-2".into() },
+        "no elder has seen the result"
+    );
     assert_eq!(made.response["data"], Value::Null);
     assert_eq!(keeper.reviews.lock().unwrap()[1].kind, ReviewKind::ElderReview);
     keeper.rule("r-2", "approved", json!({"conditions": ["Name the people."]})).await;
@@ -73,38 +78,38 @@ async fn a_run_that_was_held_before_any_work_goes_on_once_approved() {
     let FetchedRun::Ended(response) = fetched else { panic!("{fetched:?}") };
     assert_eq!(response["data"]["themes"][0]["theme"], "housing");
     assert_eq!(response["metadata"]["conditions"], json!(["Name the people."]));
-    assert!(house.engine.execute(again(&request, &made)).await.is_err(), "it has a result");
+    assert!(house.recipes().execute(again(&request, &made)).await.is_err(), "it has a result");
 }
 
 #[tokio::test]
 async fn without_a_model_nothing_unseen_is_made_and_one_yes_is_enough() {
     let keeper = Keeper::granting();
     let house = offline(Some(keeper.clone()));
-    let held = house.engine.execute(run(sacred())).await.unwrap();
+    let held = house.recipes().execute(run(sacred())).await.unwrap();
     keeper.decide("r-1", "approved", None).await;
-    let done = house.engine.execute(again(&sacred(), &held)).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(again(&sacred(), &held)).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
 }
 
 #[tokio::test]
 async fn a_yes_to_one_reason_is_no_yes_to_another() {
     let keeper = Keeper::granting();
     let mut house = title_house("redact", "block", r#"{"title": "A walk"}"#);
-    house.engine.governed.governance = Some(keeper.clone());
-    house.engine.governed.records = Some(keeper.records.clone());
+    house.engine.governance = Some(keeper.clone());
+    house.records = Some(keeper.records.clone());
     let asked = titles("BR");
-    let held = house.engine.execute(asked.clone()).await.unwrap();
-    assert!(matches!(held.ending, Ending::Held { .. }), "{:?}", held.ending);
+    let held = house.recipes().execute(asked.clone()).await.unwrap();
+    assert!(matches!(held.ending, RunEnding::Held { .. }), "{:?}", held.ending);
     keeper.decide("r-1", "approved", None).await;
     let go_on = || Run { approved_run: Some(held.id), ..asked.clone() };
-    let done = house.engine.execute(go_on()).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "a reviewer knew where it may go: {}", done.response);
+    let done = house.recipes().execute(go_on()).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "a reviewer knew where it may go: {}", done.response);
     *keeper.finding.lock().unwrap() = held_for(Some("Sea People"));
-    let done = house.engine.execute(go_on()).await.unwrap();
-    assert!(matches!(done.ending, Ending::Held { .. }), "no reviewer speaks for the sea");
+    let done = house.recipes().execute(go_on()).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Held { .. }), "no reviewer speaks for the sea");
     assert_eq!(house.model.asked.lock().unwrap().len(), 1);
     keeper.decide("r-1", "approved", Some(json!("Do this instead."))).await;
-    assert!(house.engine.execute(go_on()).await.is_err(), "answered in other words");
+    assert!(house.recipes().execute(go_on()).await.is_err(), "answered in other words");
     let fetched = fetch(&house, &app("key"), held.id).await.unwrap();
     let FetchedRun::Ended(response) = fetched else { panic!("{fetched:?}") };
     assert_eq!(response["edited_text"], "Do this instead.");
@@ -115,15 +120,15 @@ async fn a_yes_of_one_community_is_no_yes_of_another() {
     let keeper = Keeper::granting();
     *keeper.finding.lock().unwrap() = held_for(Some("River People"));
     let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
-    let held = house.engine.execute(run(example())).await.unwrap();
+    let held = house.recipes().execute(run(example())).await.unwrap();
     keeper.decide("r-1", "approved", None).await;
     *keeper.finding.lock().unwrap() = held_for(Some("Sea People"));
-    let done = house.engine.execute(again(&example(), &held)).await.unwrap();
-    assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+    let done = house.recipes().execute(again(&example(), &held)).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Held { .. }), "{:?}", done.ending);
     assert!(house.model.asked.lock().unwrap().is_empty());
 }
 
-async fn take_in(house: &House, text: &str, sensitivity: Sensitivity) -> Executed {
+async fn take_in(house: &House, text: &str, sensitivity: Sensitivity) -> ExecutedRun {
     let mut request = asking(
         "consent-intake",
         json!({
@@ -134,7 +139,7 @@ async fn take_in(house: &House, text: &str, sensitivity: Sensitivity) -> Execute
     request.context.transcript_id = Some("t-42".into());
     request.context.country = Some("NZ".into());
     request.context.sensitivity_level = sensitivity;
-    house.engine.execute(run(request)).await.unwrap()
+    house.recipes().execute(run(request)).await.unwrap()
 }
 
 #[tokio::test]
@@ -144,10 +149,10 @@ async fn a_yes_counts_for_the_words_that_were_seen() {
     take_in(&house, "Mara: The rent went up twice.", Sensitivity::Low).await;
     let mut request = asking("interview-analyzer", json!({"transcript_ids": ["t-42"]}));
     request.context.sensitivity_level = Sensitivity::Sacred;
-    let held = house.engine.execute(run(request.clone())).await.unwrap();
+    let held = house.recipes().execute(run(request.clone())).await.unwrap();
     keeper.decide("r-1", "approved", None).await;
     take_in(&house, "Mara: And then we carried it to the cave.", Sensitivity::Low).await;
-    let other = house.engine.execute(again(&request, &held)).await;
+    let other = house.recipes().execute(again(&request, &held)).await;
     assert!(other.is_err(), "other words stand under the same name now");
 }
 
@@ -169,8 +174,8 @@ async fn what_was_taken_in_as_sacred_stays_sacred_whoever_uses_it() {
     intake.context.transcript_id = Some("t-42".into());
     intake.context.country = Some("NZ".into());
     intake.context.sensitivity_level = Sensitivity::Sacred;
-    let done = house.engine.execute(again(&intake, &held)).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(again(&intake, &held)).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
     let mut request = asking("interview-analyzer", json!({"transcript_ids": ["t-42"]}));
     request.context.sensitivity_level = Sensitivity::Low;
     request.context.cultural_affiliations.clear();
@@ -178,8 +183,8 @@ async fn what_was_taken_in_as_sacred_stays_sacred_whoever_uses_it() {
     brought.input = json!({"transcripts": [{"id": "t-42", "segments": [
         {"index": 0, "speaker": "Mara", "text": "We carried it."}]}]});
     for request in [request, brought] {
-        let done = house.engine.execute(run(request)).await.unwrap();
-        assert!(matches!(done.ending, Ending::Held { .. }), "{}", done.response);
+        let done = house.recipes().execute(run(request)).await.unwrap();
+        assert!(matches!(done.ending, RunEnding::Held { .. }), "{}", done.response);
         let review = keeper.reviews.lock().unwrap().last().unwrap().clone();
         assert_eq!(review.community.as_deref(), Some("First Nations"), "and stays theirs");
     }
@@ -189,28 +194,36 @@ async fn what_was_taken_in_as_sacred_stays_sacred_whoever_uses_it() {
 async fn what_nobody_can_decide_is_refused_and_what_a_guard_missed_is_looked_at_again() {
     let nobody = Arc::new(Keeper { elders: false, ..Keeper::new() });
     let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(nobody.clone()));
-    let done = house.engine.execute(run(sacred())).await.unwrap();
-    assert!(matches!(done.ending, Ending::Refused { code: "no_elders", .. }), "{:?}", done.ending);
+    let done = house.recipes().execute(run(sacred())).await.unwrap();
+    assert!(
+        matches!(done.ending, RunEnding::Refused { code: GuardCode::NoElders, .. }),
+        "{:?}",
+        done.ending
+    );
     let mut homeless = sacred();
     homeless.context.cultural_affiliations.clear();
     let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(Keeper::granting()));
-    let done = house.engine.execute(run(homeless)).await.unwrap();
-    assert!(matches!(done.ending, Ending::Refused { code: "no_elders", .. }), "{:?}", done.ending);
+    let done = house.recipes().execute(run(homeless)).await.unwrap();
+    assert!(
+        matches!(done.ending, RunEnding::Refused { code: GuardCode::NoElders, .. }),
+        "{:?}",
+        done.ending
+    );
 
     let blind = Keeper::granting();
     *blind.finding.lock().unwrap() = Err(GovernError("the protocols are away".into()));
     let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(blind.clone()));
-    let held = house.engine.execute(run(example())).await.unwrap();
+    let held = house.recipes().execute(run(example())).await.unwrap();
     assert_eq!(blind.reviews.lock().unwrap()[0].kind, ReviewKind::Escalation, "decidable");
     blind.decide("r-1", "approved", None).await;
-    let still = house.engine.execute(again(&example(), &held)).await.unwrap();
-    assert!(matches!(still.ending, Ending::Held { .. }), "nobody has looked yet");
+    let still = house.recipes().execute(again(&example(), &held)).await.unwrap();
+    assert!(matches!(still.ending, RunEnding::Held { .. }), "nobody has looked yet");
     *blind.finding.lock().unwrap() = held_for(Some("Sea People"));
-    let still = house.engine.execute(again(&example(), &held)).await.unwrap();
+    let still = house.recipes().execute(again(&example(), &held)).await.unwrap();
     assert_eq!(still.response["metadata"]["safety_status"], "elder_review_required");
     *blind.finding.lock().unwrap() = Ok(CulturalFinding::Clear);
-    let done = house.engine.execute(again(&example(), &held)).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(again(&example(), &held)).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
 }
 
 #[tokio::test]
@@ -221,7 +234,7 @@ async fn a_result_is_for_who_asked_and_only_while_the_person_agrees() {
     let mut asked =
         Run { key: Some(KeyId::new("mine").unwrap()), ..run(asking("de-escalator", thread)) };
     asked.request.context.party = Some("the university".into());
-    let held = house.engine.execute(asked).await.unwrap();
+    let held = house.recipes().execute(asked).await.unwrap();
     keeper.decide("r-1", "approved", None).await;
     keeper.asked.lock().unwrap().clear();
     let fetched = async |caller: Caller| fetch(&house, &caller, held.id).await.unwrap();
@@ -233,7 +246,7 @@ async fn a_result_is_for_who_asked_and_only_while_the_person_agrees() {
     assert!(matches!(fetched(owner).await, FetchedRun::Ended(_)));
     let before = house.ledger.leaves().len();
     *keeper.consent.lock().unwrap() = Ok(ConsentState::Withdrawn { record: "c".into(), at_ms: 1 });
-    assert_eq!(fetched(app("mine")).await, FetchedRun::Refused(Refusal::ConsentWithdrawn));
+    assert_eq!(fetched(app("mine")).await, FetchedRun::Refused(GuardCode::ConsentWithdrawn));
     assert_eq!(house.ledger.leaves().len(), before, "nothing was handed out");
     *keeper.consent.lock().unwrap() = Err(GovernError("away".into()));
     assert!(fetch(&house, &app("mine"), held.id).await.is_err(), "nobody can say");
@@ -246,12 +259,12 @@ async fn draft_house(line: &'static str) -> (House, Office) {
     let settings = RecipeSettings {
         large: Some("large".into()),
         small: Some("small".into()),
-        provider_regions: [("test".to_owned(), "NZ".to_owned())].into(),
         ..RecipeSettings::default()
     };
-    house.engine.workshop = Arc::new(Workshop::new(&[("own.toml".into(), own)], settings).unwrap());
+    house.workshop = Arc::new(Workshop::new(&[("own.toml".into(), own)], settings).unwrap());
     house.engine.models = Arc::new(Two(house.model.clone(), house.model.clone()));
-    house.engine.governed.records = Some(office.records.clone());
+    house.records = Some(office.records.clone());
+    house.place_providers(&[("test", "NZ")]);
     (house, office)
 }
 
@@ -260,8 +273,8 @@ async fn people_see_and_release_the_result_as_its_guards_left_it() {
     let (house, office) = draft_house(r#"{"title": "Call Mara at mara@example.org"}"#).await;
     let mut asked = titles("NZ");
     asked.request.context.cultural_affiliations.clear();
-    let held = house.engine.execute(asked).await.unwrap();
-    let Ending::Held { review } = &held.ending else { panic!("{}", held.response) };
+    let held = house.recipes().execute(asked).await.unwrap();
+    let RunEnding::Held { review } = &held.ending else { panic!("{}", held.response) };
     let tenant = TenantId::new("default").unwrap();
     let words = held_words(&*house.engine.archive, &tenant, held.id).await.unwrap().unwrap();
     let reply = words.reply.unwrap();
@@ -284,7 +297,7 @@ async fn extracts_are_shown_to_who_decides_about_them() {
     let keeper = Keeper::granting();
     let house = offline(Some(keeper));
     let thread = json!({"ticket_thread": [{"author": "ana", "text": "Nobody calls!"}]});
-    let held = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
+    let held = house.recipes().execute(run(asking("de-escalator", thread))).await.unwrap();
     let tenant = TenantId::new("default").unwrap();
     let words = held_words(&*house.engine.archive, &tenant, held.id).await.unwrap().unwrap();
     assert!(words.reply.unwrap().contains("draft_response"), "nobody approves blindly");
@@ -297,8 +310,8 @@ async fn speakers_and_purposes_are_guarded_like_everything_a_model_sees() {
     let mut request = example();
     request.context.purpose = "for paul@example.org".into();
     request.input["transcripts"][0]["segments"][1]["speaker"] = json!("anna@example.org");
-    let done = house.engine.execute(run(request)).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(run(request)).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
     let told = format!("{:?}", house.model.asked.lock().unwrap()[0].conversation);
     for name in ["anna@example.org", "paul@example.org", "mara@example.org"] {
         assert!(!told.contains(name), "{name}");
@@ -316,7 +329,7 @@ async fn what_stands_late_in_long_material_is_read_too() {
     let long = format!("{} {late}", "We walked on, and the day was warm. ".repeat(900));
     assert!(long.len() > 30_000);
     request.input["transcripts"][0]["segments"][2]["text"] = json!(long);
-    let done = house.engine.execute(run(request)).await.unwrap();
+    let done = house.recipes().execute(run(request)).await.unwrap();
     assert!(guards(&done).contains(&"toxicity/pre/flagged".to_owned()), "{:?}", guards(&done));
 }
 
@@ -333,7 +346,7 @@ async fn verifiers_see_a_result_only_as_its_guards_left_it() {
     }));
     house.engine.panel = Panel::new(seats);
     let thread = json!({"ticket_thread": [{"author": "ana", "text": "My parcel is late."}]});
-    house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
+    house.recipes().execute(run(asking("de-escalator", thread))).await.unwrap();
     let review = keeper.reviews.lock().unwrap()[0].clone();
     assert!(!review.issues.iter().any(|issue| issue.code == "panel"), "{:?}", review.issues);
 }
@@ -380,8 +393,8 @@ async fn a_guard_of_our_own_that_panics_holds_as_well() {
     let mut lost = title_house("redact", "block", r#"{"title": "A walk"}"#);
     lost.engine.models = Arc::new(Lost(lost.engine.models.clone()));
     for house in [deaf, lost] {
-        let done = house.engine.execute(titles("NZ")).await.unwrap();
-        assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+        let done = house.recipes().execute(titles("NZ")).await.unwrap();
+        assert!(matches!(done.ending, RunEnding::Held { .. }), "{:?}", done.ending);
         assert!(guards(&done).iter().any(|row| row.ends_with("/failed")), "{:?}", guards(&done));
         assert!(house.model.asked.lock().unwrap().is_empty(), "no model was asked");
     }
@@ -390,8 +403,8 @@ async fn a_guard_of_our_own_that_panics_holds_as_well() {
     let detector = conclave_detect::Detector::builtin().unwrap();
     house.engine.detector = Arc::new(detector.with_classifier(Arc::new(Broken)));
     let sentinel = asking("governance-sentinel", json!({"request": {"a": "b"}, "phase": "pre"}));
-    let done = house.engine.execute(run(sentinel)).await.unwrap();
-    assert!(matches!(done.ending, Ending::Held { .. }), "never allowed by absence");
+    let done = house.recipes().execute(run(sentinel)).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Held { .. }), "never allowed by absence");
 }
 
 /// A verifier that asks a model in another place.
@@ -430,23 +443,22 @@ async fn verifiers_elsewhere_are_held_to_sensitivity_and_place_as_models_are() {
         let settings = RecipeSettings {
             large: Some("large".into()),
             small: Some("small".into()),
-            sensitive_models: sensitive.iter().map(|one| (*one).to_owned()).collect(),
-            provider_regions: [("test", "NZ"), ("far", place)]
-                .map(|(name, place)| (name.to_owned(), place.to_owned()))
-                .into(),
             ..RecipeSettings::default()
         };
         let mut house = title_house("redact", "block", r#"{"title": "A walk"}"#);
         let files = [("own.toml".to_owned(), spoken.clone())];
-        house.engine.workshop = Arc::new(Workshop::new(&files, settings).unwrap());
+        house.workshop = Arc::new(Workshop::new(&files, settings).unwrap());
+        house.name_sensitive_models(&sensitive);
+        house.place_providers(&[("test", "NZ"), ("far", place)]);
         house.engine.panel =
             Panel::new(jury().into_iter().map(|one| Arc::new(Far(one)) as _).collect());
         let mut high = asking("de-escalator", thread.clone());
         high.context.sensitivity_level = Sensitivity::High;
-        let done = house.engine.execute(run(high)).await.unwrap();
-        let refused = matches!(done.ending, Ending::Refused { code: "model_not_permitted", .. });
+        let done = house.recipes().execute(run(high)).await.unwrap();
+        let refused =
+            matches!(done.ending, RunEnding::Refused { code: GuardCode::ModelNotPermitted, .. });
         assert_eq!(refused, blocked, "{sensitive:?}: {:?}", done.ending);
-        let done = house.engine.execute(titles("NZ")).await.unwrap();
+        let done = house.recipes().execute(titles("NZ")).await.unwrap();
         let stops = |row: &String| row.starts_with("jurisdiction/") && !row.ends_with("/passed");
         assert_eq!(guards(&done).iter().any(stops), held, "{place}: {:?}", guards(&done));
     }

@@ -7,7 +7,7 @@ use conclave_core::{
     Candidate, FinishReason, KeyId, Message, Outcome, Role, Sensitivity, ToolCall,
 };
 use conclave_engine::{
-    Caller, Engine, GovernError, Governance, Governed, KeyRole, Settings, StoredDecision, Turn,
+    Caller, Engine, GovernError, Governance, KeyRole, Settings, StoredDecision, Turn,
 };
 use conclave_govern::{
     ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Ruling, Said,
@@ -35,7 +35,7 @@ pub async fn governed(model: Arc<Scripted>) -> (House, Office) {
     let protocol = serde_json::from_value(protocol).unwrap();
     people.lay_down(&elder, protocol, None).await.unwrap();
     let mut house = house(model, jury());
-    house.engine.governed = Governed { governance: Some(people.clone()), ..Governed::default() };
+    house.engine.governance = Some(people.clone());
     (house, office)
 }
 
@@ -175,7 +175,7 @@ impl Governance for Silent {
 #[tokio::test]
 async fn a_guard_that_does_not_answer_lets_nothing_through() {
     let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
-    house.engine.governed.governance = Some(Arc::new(Silent));
+    house.engine.governance = Some(Arc::new(Silent));
     let reply = house.engine.deliver(keyed("Hello.")).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::Blocked, "nobody is here who could decide");
     assert!(house.model.asked.lock().unwrap().is_empty());
@@ -269,7 +269,7 @@ async fn a_reply_nobody_could_look_at_is_looked_at_before_a_reviewers_yes_counts
     for (line, released) in [(TOLD, false), (KIND, true)] {
         let (mut house, office) = governed(Scripted::saying(&[Ok(line)])).await;
         let (people, asked) = (office.people.clone(), AtomicUsize::new(0));
-        house.engine.governed.governance = Some(Arc::new(Fading { people, asked }));
+        house.engine.governance = Some(Arc::new(Fading { people, asked }));
         let settings = Settings { staffed: true, ..(*house.engine.settings).clone() };
         house.engine.settings = Arc::new(settings);
         let reply = house.engine.deliver(keyed("Tell me of the river.")).await.unwrap();
@@ -295,10 +295,10 @@ async fn a_reply_nobody_could_look_at_is_looked_at_before_a_reviewers_yes_counts
 async fn what_a_guard_did_in_a_conversation_stands_in_the_decision() {
     let (house, _office) = governed(Scripted::saying(&[Ok(KIND), Ok(KIND), Ok(KIND)])).await;
     let rows = |decision: &conclave_engine::Decision| {
-        let row = |one: &conclave_recipes::GuardOutcome| {
-            (one.guard.as_str(), one.phase.as_str(), one.taken.as_str(), one.code)
+        let row = |one: &conclave_core::Finding| {
+            (one.guard.as_str(), one.phase.as_str(), one.disposition.as_str(), one.code_name())
         };
-        decision.guard_outcomes.iter().map(row).collect::<Vec<_>>()
+        decision.findings.iter().map(row).collect::<Vec<_>>()
     };
     let plain = house.engine.deliver(keyed("My day was long.")).await.unwrap();
     assert!(rows(&plain.decision).is_empty(), "what passes leaves no mark");

@@ -107,7 +107,7 @@ pub fn put_under(
     );
     let policies = BTreeMap::from([(tenant(), TenantPolicy::parse(policy).unwrap())]);
     let steward = Steward::new(Arc::new(state), policies, prices, Duration::from_secs(30));
-    house.engine.steward = Some(Arc::new(steward));
+    house.keep_money(steward);
     records
 }
 
@@ -217,7 +217,7 @@ async fn a_model_without_a_price_is_refused_under_a_budget() {
     let policy = TenantPolicy::parse(json!({"daily_budget_usd": 5})).unwrap();
     let policies = BTreeMap::from([(tenant(), policy)]);
     let unpriced = Steward::new(state, policies, BTreeMap::new(), Duration::from_secs(30));
-    kept.house.engine.steward = Some(Arc::new(unpriced));
+    kept.house.keep_money(unpriced);
     assert_eq!(kept.refusal().await, BudgetRefusal::Unpriced { model: "scripted".into() });
 }
 
@@ -405,7 +405,7 @@ async fn setting_a_policy_is_an_entry_with_before_and_after_and_holds_at_once() 
 async fn webhooks_are_told_when_a_limit_comes_near() {
     let mut kept = kept(kind(), json!({"daily_budget_usd": 0.05, "alert_at_percent": [1]}));
     let office = crate::office::office();
-    kept.house.engine.governed.governance = Some(office.people.clone());
+    kept.house.engine.governance = Some(office.people.clone());
     let owner =
         Caller { tenant: tenant(), ..crate::office::caller("o", conclave_engine::KeyRole::Owner) };
     let place = crate::office::Place;

@@ -63,7 +63,7 @@ impl PolicySource for Open {
 pub fn hand_out(engine: &Engine, people: &Arc<People>) -> GuardedHandOut {
     GuardedHandOut {
         people: people.clone(),
-        governance: engine.governed.governance.clone().unwrap(),
+        governance: engine.governance.clone().unwrap(),
         archive: engine.archive.clone(),
         ledger: engine.ledger.clone(),
         policies: engine

@@ -4,13 +4,11 @@ use crate::fakes::Scripted;
 use crate::money::{Kept, kept};
 use crate::office::{Office, office};
 use crate::turns::{KIND, turn};
-use conclave_core::{KeyId, Outcome, TenantId, UserId};
-use conclave_engine::{
-    Ending, Engine, Governed, RecipeSettings, Refusal, Run, Settings, Turn, Workshop,
-};
+use conclave_core::{GuardCode, KeyId, Outcome, TenantId, UserId};
+use conclave_engine::{Engine, Settings, Turn};
 use conclave_govern::{ConsentRecord, Evidence, EvidenceKind, ReviewKind};
 use conclave_ledger::Value;
-use conclave_recipes::RunRequest;
+use conclave_recipes::{Run, RunEnding, RunRequest};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -22,8 +20,7 @@ fn tenant() -> TenantId {
 fn asking(policy: serde_json::Value) -> (Kept, Office) {
     let mut kept = kept(Scripted::saying(&[Ok(KIND)]), policy);
     let office = office();
-    kept.house.engine.governed =
-        Governed { governance: Some(office.people.clone()), ..Governed::default() };
+    kept.house.engine.governance = Some(office.people.clone());
     (kept, office)
 }
 
@@ -50,7 +47,7 @@ fn said(text: &str) -> Turn {
 }
 
 /// How a turn is refused, if it is; and how often a model was asked so far.
-async fn refused(kept: &Kept, turn: Turn) -> (Option<Refusal>, usize) {
+async fn refused(kept: &Kept, turn: Turn) -> (Option<GuardCode>, usize) {
     let reply = kept.house.engine.deliver(turn).await.unwrap();
     (reply.decision.refusal, kept.house.model.asked.lock().unwrap().len())
 }
@@ -58,7 +55,7 @@ async fn refused(kept: &Kept, turn: Turn) -> (Option<Refusal>, usize) {
 #[tokio::test]
 async fn chat_asks_for_consent_where_the_policy_says_so_and_a_withdrawal_acts_on_the_next_turn() {
     let (kept, office) = asking(json!({"require_consent_for_agents": ["chat"]}));
-    let needed = Some(Refusal::ConsentRequired);
+    let needed = Some(GuardCode::ConsentRequired);
     assert_eq!(refused(&kept, said("My day was long.")).await, (needed, 0));
     assert_eq!(refused(&kept, turn("My day was long.")).await, (needed, 0), "nobody is named");
     let people = &office.people;
@@ -68,7 +65,7 @@ async fn chat_asks_for_consent_where_the_policy_says_so_and_a_withdrawal_acts_on
     let given = people.give_consent(&tenant(), "app", consent("chat", "conversation")).await;
     assert_eq!(refused(&kept, said("My day was long.")).await, (None, 1));
     people.withdraw_consent(&tenant(), "app", &given.unwrap(), evidence()).await.unwrap();
-    let withdrawn = Some(Refusal::ConsentWithdrawn);
+    let withdrawn = Some(GuardCode::ConsentWithdrawn);
     assert_eq!(refused(&kept, said("My day was long.")).await, (withdrawn, 1), "at once");
     let reply = kept.house.engine.deliver(said("I want to kill myself tonight")).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::SafeCompletion, "contact is never refused");
@@ -85,7 +82,7 @@ async fn chat_asks_for_consent_where_the_policy_says_so_and_a_withdrawal_acts_on
 #[tokio::test]
 async fn consent_that_cannot_be_asked_for_lets_nothing_through() {
     let (mut kept, _office) = asking(json!({"require_consent_for_agents": ["*"]}));
-    kept.house.engine.governed.governance = Some(Arc::new(crate::holding::Silent));
+    kept.house.engine.governance = Some(Arc::new(crate::holding::Silent));
     let reply = kept.house.engine.deliver(said("My day was long.")).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::GuardUnavailable);
     let settings = Settings { staffed: true, ..(*kept.house.engine.settings).clone() };
@@ -102,16 +99,14 @@ fn from(country: Option<&str>, text: &str) -> Turn {
 }
 
 fn running_in(kept: &mut Kept, country: Option<&str>) {
-    let place = country.map(|country| ("test".to_owned(), country.to_owned()));
-    let provider_regions = place.into_iter().collect();
-    let settings = RecipeSettings { provider_regions, ..RecipeSettings::default() };
-    kept.house.engine.workshop = Arc::new(Workshop::new(&[], settings).unwrap());
+    let place: Vec<_> = country.map(|country| ("test", country)).into_iter().collect();
+    kept.house.place_providers(&place);
 }
 
 #[tokio::test]
 async fn regions_act_in_chat() {
     let (mut kept, office) = asking(json!({"regions": ["DE"]}));
-    let away = Some(Refusal::Jurisdiction);
+    let away = Some(GuardCode::Jurisdiction);
     for (provider, country, expected) in [
         (Some("US"), Some("FR"), None),
         (Some("RU"), Some("FR"), away),
@@ -157,11 +152,11 @@ fn sentinel(scopes: &[&str], country: Option<&str>) -> Run {
 #[tokio::test]
 async fn a_recipe_without_such_guards_has_them_where_the_policy_says_so() {
     let (kept, office) = asking(json!({"require_consent_for_agents": ["governance-sentinel"]}));
-    let code = async |kept: &Kept, run: Run| match kept.house.engine.execute(run).await {
+    let code = async |kept: &Kept, run: Run| match kept.house.recipes().execute(run).await {
         Ok(done) => match done.ending {
-            Ending::Refused { code, .. } => code,
-            Ending::Done => "done",
-            Ending::Held { .. } => "held",
+            RunEnding::Refused { code, .. } => code.as_str(),
+            RunEnding::Done => "done",
+            RunEnding::Held { .. } => "held",
             other => panic!("{other:?}"),
         },
         Err(error) => panic!("{error}"),

@@ -4,17 +4,16 @@ use crate::fakes::Scripted;
 use crate::keepers::{AccountsAway, Keeper};
 use crate::money::{put_under, settle_tasks};
 use crate::turns::{House, house, jury};
-use conclave_core::{AuditId, GenerationFailure, MicroUsd, Score, TenantId};
+use conclave_core::{AuditId, GenerationFailure, GuardCode, MicroUsd, Score, TenantId};
 use conclave_detect::{AsReply, ClassifierError, Estimate};
-use conclave_engine::{
-    Caller, Ending, ExecuteError, Executed, FetchedRun, GovernError, Governed, InterviewFocus,
-    KeyRole, ModelDirectory, OfferedModel, PlaybookBrief, RecipeCaller, RecipeSettings, Run,
-    ThreadMessage, Workshop, replay,
-};
+use conclave_engine::{Caller, GovernError, KeyRole, ModelDirectory, OfferedModel, replay};
 use conclave_govern::{ConsentState, CulturalFinding, Issue, Price, Priority, ReviewKind, Usd};
 use conclave_ledger::{Kind, StoredBody, Value as Public};
 use conclave_money::{Accounts, AccountsInMemory};
-use conclave_recipes::{RunOptions, RunRequest, Transcript};
+use conclave_recipes::{
+    ExecuteError, ExecutedRun, FetchedRun, InterviewFocus, PlaybookBrief, RecipeCaller,
+    RecipeSettings, Run, RunEnding, RunOptions, RunRequest, ThreadMessage, Transcript, Workshop,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -63,19 +62,16 @@ pub fn with_recipe(
     let own: Vec<_> =
         own.map(|text| ("own.toml".to_owned(), text.to_owned())).into_iter().collect();
     house.engine.models = Arc::new(Two(model, Scripted::saying(small)));
-    house.engine.workshop = Arc::new(Workshop::new(&own, settings).unwrap());
-    house.engine.governed = Governed {
-        records: keeper.as_ref().map(|keeper| keeper.records.clone() as _),
-        governance: keeper.map(|keeper| keeper as _),
-        ..Governed::default()
-    };
+    house.workshop = Arc::new(Workshop::new(&own, settings).unwrap());
+    house.records = keeper.as_ref().map(|keeper| keeper.records.clone() as _);
+    house.engine.governance = keeper.map(|keeper| keeper as _);
     house
 }
 
 /// The same house without any model.
 pub fn offline(keeper: Option<Arc<Keeper>>) -> House {
     let mut house = kitchen(&[Ok("never")], &[Ok("never")], keeper);
-    house.engine.workshop = Arc::new(Workshop::new(&[], RecipeSettings::default()).unwrap());
+    house.workshop = Arc::new(Workshop::new(&[], RecipeSettings::default()).unwrap());
     house.engine.models = Arc::new(Builtin(house.engine.models.clone()));
     house
 }
@@ -142,7 +138,7 @@ pub const CITED: &str = r#"{"themes": [{"theme": "housing", "support_count": 1, 
 const INVENTED: &str = r#"{"themes": [], "actionable_insights": [],
   "key_quotes": [{"transcript_id": "transcript-789", "segment_index": 1, "text": "I was never happier"}]}"#;
 
-pub fn guards(done: &Executed) -> Vec<String> {
+pub fn guards(done: &ExecutedRun) -> Vec<String> {
     let rows = done.response["metadata"]["guards"].as_array().unwrap();
     let word = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
     rows.iter()
@@ -166,8 +162,8 @@ fn words(house: &House, id: AuditId, field: &str) -> Option<Value> {
 async fn the_reference_example_gives_a_validated_result_with_checked_citations() {
     let keeper = Keeper::granting();
     let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
-    let done = house.engine.execute(run(example())).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(run(example())).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
     let response = &done.response;
     assert_eq!(response["success"], true);
     assert_eq!(response["data"]["themes"][0]["theme"], "housing");
@@ -192,7 +188,7 @@ async fn the_reference_example_gives_a_validated_result_with_checked_citations()
 #[tokio::test]
 async fn the_decision_is_durable_first_and_holds_guards_and_figures() {
     let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(Keeper::granting()));
-    let done = house.engine.execute(run(example())).await.unwrap();
+    let done = house.recipes().execute(run(example())).await.unwrap();
     let leaves = house.ledger.leaves();
     let leaf = leaves.iter().find(|leaf| leaf.draft.kind == Kind::Decision).unwrap();
     replay(leaf).unwrap();
@@ -207,7 +203,7 @@ async fn the_decision_is_durable_first_and_holds_guards_and_figures() {
     let tokens = words(&house, done.id, "tokens").unwrap();
     assert!(tokens.to_string().contains("mara@example.org"), "kept apart, in the sealed words");
     house.ledger.broken.store(true, std::sync::atomic::Ordering::Relaxed);
-    let lost = house.engine.execute(run(example())).await;
+    let lost = house.recipes().execute(run(example())).await;
     assert!(matches!(lost, Err(ExecuteError::AuditUnavailable(_))));
 }
 
@@ -215,8 +211,8 @@ async fn the_decision_is_durable_first_and_holds_guards_and_figures() {
 async fn an_invented_quote_is_caught_and_the_result_is_held() {
     let keeper = Keeper::granting();
     let house = kitchen(&[Ok(INVENTED)], &[Ok("")], Some(keeper.clone()));
-    let done = house.engine.execute(run(example())).await.unwrap();
-    assert_eq!(done.ending, Ending::Held { review: "r-1".into() }, "{}", done.response);
+    let done = house.recipes().execute(run(example())).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Held { review: "r-1".into() }, "{}", done.response);
     assert_eq!((&done.response["data"], &done.response["citations"]), (&Value::Null, &json!([])));
     let failing = done.response["metadata"]["failing_metrics"].to_string();
     assert!(failing.contains("invented_quote") && failing.contains("hallucination"), "{failing}");
@@ -249,9 +245,11 @@ async fn consent_without_scope_missing_expired_or_withdrawn_blocks_before_any_mo
         let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper));
         let mut request = example();
         request.context.consent_scope = scope.iter().map(|word| (*word).to_owned()).collect();
-        let done = house.engine.execute(run(request)).await.unwrap();
-        let Ending::Refused { code: got, .. } = &done.ending else { panic!("{:?}", done.ending) };
-        assert_eq!(*got, code);
+        let done = house.recipes().execute(run(request)).await.unwrap();
+        let RunEnding::Refused { code: got, .. } = &done.ending else {
+            panic!("{:?}", done.ending)
+        };
+        assert_eq!(got.as_str(), code);
         assert!(house.model.asked.lock().unwrap().is_empty(), "no model was asked");
     }
 }
@@ -260,10 +258,10 @@ async fn consent_without_scope_missing_expired_or_withdrawn_blocks_before_any_mo
 async fn withdrawing_consent_takes_effect_on_the_next_run() {
     let keeper = Keeper::granting();
     let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
-    assert_eq!(house.engine.execute(run(example())).await.unwrap().ending, Ending::Done);
+    assert_eq!(house.recipes().execute(run(example())).await.unwrap().ending, RunEnding::Done);
     *keeper.consent.lock().unwrap() = Ok(ConsentState::Withdrawn { record: "c".into(), at_ms: 1 });
-    let done = house.engine.execute(run(example())).await.unwrap();
-    assert!(matches!(done.ending, Ending::Refused { code: "consent_withdrawn", .. }));
+    let done = house.recipes().execute(run(example())).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Refused { code: GuardCode::ConsentWithdrawn, .. }));
 }
 
 #[tokio::test]
@@ -293,8 +291,8 @@ async fn a_sacred_item_in_any_recipe_waits_for_elders() {
         let mut request = asking(recipe, input);
         request.context.sensitivity_level = conclave_core::Sensitivity::Sacred;
         request.context.country = Some("NZ".into());
-        let done = house.engine.execute(run(request)).await.unwrap();
-        assert!(matches!(done.ending, Ending::Held { .. }), "{recipe}: {:?}", done.ending);
+        let done = house.recipes().execute(run(request)).await.unwrap();
+        assert!(matches!(done.ending, RunEnding::Held { .. }), "{recipe}: {:?}", done.ending);
         assert_eq!(done.response["metadata"]["safety_status"], "elder_review_required", "{recipe}");
         let review = keeper.reviews.lock().unwrap()[0].clone();
         assert_eq!((review.kind, review.four_eyes), (ReviewKind::ElderReview, true), "{recipe}");
@@ -309,8 +307,8 @@ async fn a_marked_passage_is_as_sacred_as_the_whole() {
     let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
     let mut request = example();
     request.input["transcripts"][0]["segments"][1]["sacred"] = json!(true);
-    let done = house.engine.execute(run(request)).await.unwrap();
-    assert!(matches!(done.ending, Ending::Held { .. }));
+    let done = house.recipes().execute(run(request)).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Held { .. }));
 }
 
 #[tokio::test]
@@ -333,8 +331,8 @@ async fn cultural_findings_flag_or_hold_as_communities_say() {
         let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper));
         let mut request = example();
         request.context.sensitivity_level = sensitivity;
-        let done = house.engine.execute(run(request)).await.unwrap();
-        assert_eq!(matches!(done.ending, Ending::Held { .. }), held, "{finding:?}");
+        let done = house.recipes().execute(run(request)).await.unwrap();
+        assert_eq!(matches!(done.ending, RunEnding::Held { .. }), held, "{finding:?}");
     }
 }
 
@@ -347,8 +345,8 @@ async fn a_broken_guard_holds_whether_it_errs_or_panics() {
     *blind.finding.lock().unwrap() = Err(GovernError("the protocols are away".into()));
     for keeper in [failing, panicking, blind].map(Arc::new) {
         let house = kitchen(&[Ok(CITED)], &[Ok("")], Some(keeper.clone()));
-        let done = house.engine.execute(run(example())).await.unwrap();
-        assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+        let done = house.recipes().execute(run(example())).await.unwrap();
+        assert!(matches!(done.ending, RunEnding::Held { .. }), "{:?}", done.ending);
         assert!(guards(&done).iter().any(|row| row.ends_with("/failed")), "{:?}", guards(&done));
         assert!(house.model.asked.lock().unwrap().is_empty(), "no model was asked");
         assert_eq!(keeper.reviews.lock().unwrap().len(), 1);
@@ -399,10 +397,10 @@ pub fn title_house(pii: &str, budget: &str, line: &'static str) -> House {
     let settings = RecipeSettings {
         large: Some("large".into()),
         small: Some("small".into()),
-        provider_regions: [("test".to_owned(), "NZ".to_owned())].into(),
         ..RecipeSettings::default()
     };
-    house.engine.workshop = Arc::new(Workshop::new(&[("own.toml".into(), own)], settings).unwrap());
+    house.workshop = Arc::new(Workshop::new(&[("own.toml".into(), own)], settings).unwrap());
+    house.place_providers(&[("test", "NZ")]);
     house
 }
 
@@ -425,27 +423,31 @@ fn house_with_budget(accounts: Arc<dyn Accounts>, budget: &str, micro_usd: u64) 
 async fn pii_in_an_output_is_redacted_or_nothing_is_returned() {
     let line = r#"{"title": "Call Mara at mara@example.org"}"#;
     let house = title_house("redact", "block", line);
-    let done = house.engine.execute(titles("NZ")).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(titles("NZ")).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
     assert_eq!(done.response["metadata"]["outcome"], "redacted");
     assert!(!done.response.to_string().contains("mara@example.org"), "{}", done.response);
     assert!(done.response["data"]["title"].as_str().unwrap().contains("[EMAIL_1]"));
 
     let house = title_house("block", "block", line);
-    let done = house.engine.execute(titles("NZ")).await.unwrap();
-    assert!(matches!(done.ending, Ending::Refused { code: "pii", .. }), "{:?}", done.ending);
+    let done = house.recipes().execute(titles("NZ")).await.unwrap();
+    assert!(
+        matches!(done.ending, RunEnding::Refused { code: GuardCode::PersonalData, .. }),
+        "{:?}",
+        done.ending
+    );
     assert_eq!(done.response["data"], Value::Null);
 }
 
 #[tokio::test]
 async fn jurisdiction_blocks_what_is_forbidden_and_holds_what_is_unknown() {
     let house = title_house("redact", "block", r#"{"title": "A walk"}"#);
-    let done = house.engine.execute(titles("NZ")).await.unwrap();
-    assert_eq!(done.ending, Ending::Done);
-    let done = house.engine.execute(titles("CN")).await.unwrap();
-    assert!(matches!(done.ending, Ending::Refused { code: "jurisdiction", .. }));
-    let done = house.engine.execute(titles("BR")).await.unwrap();
-    assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+    let done = house.recipes().execute(titles("NZ")).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done);
+    let done = house.recipes().execute(titles("CN")).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Refused { code: GuardCode::Jurisdiction, .. }));
+    let done = house.recipes().execute(titles("BR")).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Held { .. }), "{:?}", done.ending);
 }
 
 #[tokio::test]
@@ -453,42 +455,40 @@ async fn budget_blocks_downgrades_or_settles_what_was_spent() {
     // All attempts with `large` may cost some 33,000 micro-USD, with `small` 40.
     let accounts = Arc::<AccountsInMemory>::default();
     let house = house_with_budget(accounts.clone(), "block", 50_000);
-    let done = house.engine.execute(titles("NZ")).await.unwrap();
-    assert_eq!(done.ending, Ending::Done);
+    let done = house.recipes().execute(titles("NZ")).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done);
     settle_tasks().await;
     let page = accounts.page();
     let balance = page.balances.values().next().unwrap();
     assert_eq!((balance.spent, balance.reserved), (15, 0), "what was really spent");
 
     let house = house_with_budget(Arc::<AccountsInMemory>::default(), "block", 100);
-    let done = house.engine.execute(titles("NZ")).await.unwrap();
-    assert!(matches!(done.ending, Ending::Refused { code: "insufficient_quota", .. }));
+    let done = house.recipes().execute(titles("NZ")).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Refused { code: GuardCode::InsufficientQuota, .. }));
     assert!(house.model.asked.lock().unwrap().is_empty());
 
     let house = house_with_budget(Arc::<AccountsInMemory>::default(), "downgrade", 100);
-    let done = house.engine.execute(titles("NZ")).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(titles("NZ")).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
     assert_eq!(done.response["metadata"]["model"], "small");
     assert!(guards(&done).contains(&"budget/pre/downgraded".to_owned()));
 
     let house = house_with_budget(Arc::new(AccountsAway), "downgrade", 100);
-    let done = house.engine.execute(titles("NZ")).await.unwrap();
-    assert!(matches!(done.ending, Ending::Held { .. }), "accounts that are away hold");
+    let done = house.recipes().execute(titles("NZ")).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Held { .. }), "accounts that are away hold");
 }
 
 #[tokio::test]
 async fn no_downgrade_to_a_model_that_is_not_permitted_for_the_sensitivity() {
     let mut house = house_with_budget(Arc::<AccountsInMemory>::default(), "downgrade", 100);
-    let settings = RecipeSettings {
-        sensitive_models: vec!["large".into()],
-        ..house.engine.workshop.settings.clone()
-    };
+    house.name_sensitive_models(&["large"]);
+    let settings = house.workshop.settings.clone();
     let own = vec![("own.toml".into(), own("redact", "downgrade"))];
-    house.engine.workshop = Arc::new(Workshop::new(&own, settings).unwrap());
+    house.workshop = Arc::new(Workshop::new(&own, settings).unwrap());
     let mut asked = titles("NZ");
     asked.request.context.sensitivity_level = conclave_core::Sensitivity::High;
-    let done = house.engine.execute(asked).await.unwrap();
-    assert!(matches!(done.ending, Ending::Refused { code: "insufficient_quota", .. }));
+    let done = house.recipes().execute(asked).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Refused { code: GuardCode::InsufficientQuota, .. }));
 }
 
 /// A trained model that finds only threats, and those not very bad.
@@ -531,8 +531,9 @@ async fn toxicity_blocks_what_would_harm() {
         let mut house = kitchen(&[Ok(shaped(draft))], &[Ok("")], Some(Keeper::granting()));
         let detector = conclave_detect::Detector::builtin().unwrap();
         house.engine.detector = Arc::new(detector.with_classifier(Arc::new(Threats)));
-        let done = house.engine.execute(run(asking("de-escalator", thread.clone()))).await.unwrap();
-        let refused = matches!(done.ending, Ending::Refused { code: "toxicity", .. });
+        let done =
+            house.recipes().execute(run(asking("de-escalator", thread.clone()))).await.unwrap();
+        let refused = matches!(done.ending, RunEnding::Refused { code: GuardCode::Toxicity, .. });
         assert_eq!(refused, blocked, "the line of de-escalator is .30: {:?}", done.ending);
         assert_eq!(done.response["data"], Value::Null);
     }
@@ -545,8 +546,8 @@ async fn verifiers_vote_on_words_that_speak_to_a_person() {
         "tone_analysis": {"original": "anger", "suggested": "calm"}}"#;
     let keeper = Keeper::granting();
     let house = kitchen(&[Ok(draft)], &[Ok("")], Some(keeper.clone()));
-    let done = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
-    assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+    let done = house.recipes().execute(run(asking("de-escalator", thread))).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Held { .. }), "{:?}", done.ending);
     let review = keeper.reviews.lock().unwrap()[0].clone();
     assert_eq!(review.kind, ReviewKind::Escalation, "more than a draft to look at");
     assert!(review.issues.iter().any(|issue| issue.code == "panel"), "{:?}", review.issues);
@@ -559,13 +560,13 @@ async fn verifiers_vote_on_words_that_speak_to_a_person() {
 #[tokio::test]
 async fn a_wrong_shape_is_retried_with_the_error_and_then_failed() {
     let house = kitchen(&[Ok(r#"{"themes": 7}"#), Ok(CITED)], &[Ok("")], Some(Keeper::granting()));
-    let done = house.engine.execute(run(example())).await.unwrap();
-    assert_eq!(done.ending, Ending::Done);
+    let done = house.recipes().execute(run(example())).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done);
     let again = house.model.asked.lock().unwrap()[1].conversation[2].content.as_text().into_owned();
     assert!(again.contains("themes must be of type array"), "{again}");
     let house = kitchen(&[Ok("I would rather talk.")], &[Ok("")], Some(Keeper::granting()));
-    let done = house.engine.execute(run(example())).await.unwrap();
-    assert!(matches!(done.ending, Ending::Failed { late: false, .. }), "{:?}", done.ending);
+    let done = house.recipes().execute(run(example())).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Failed { late: false, .. }), "{:?}", done.ending);
     assert_eq!(house.model.asked.lock().unwrap().len(), 2, "once, and once more");
 }
 
@@ -573,8 +574,8 @@ async fn a_wrong_shape_is_retried_with_the_error_and_then_failed() {
 async fn the_fallback_is_asked_where_the_first_model_is_down() {
     let house =
         kitchen(&[Err(GenerationFailure::Unreachable)], &[Ok(CITED)], Some(Keeper::granting()));
-    let done = house.engine.execute(run(example())).await.unwrap();
-    assert_eq!(done.ending, Ending::Done);
+    let done = house.recipes().execute(run(example())).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done);
     assert_eq!(done.response["metadata"]["model"], "small");
 }
 
@@ -584,8 +585,8 @@ async fn drafts_with_a_person_in_the_loop_wait_and_are_fetched_once_approved() {
     let house = offline(Some(keeper.clone()));
     let thread =
         json!({"ticket_thread": [{"author": "ana", "text": "I am furious. Nobody calls!"}]});
-    let done = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
-    assert_eq!(done.ending, Ending::Held { review: "r-1".into() }, "{}", done.response);
+    let done = house.recipes().execute(run(asking("de-escalator", thread))).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Held { review: "r-1".into() }, "{}", done.response);
     assert_eq!(keeper.reviews.lock().unwrap()[0].kind, ReviewKind::Draft);
     let reader = app("key");
     let fetch = || crate::held_runs::fetch(&house, &reader, done.id);
@@ -627,18 +628,18 @@ async fn consent_intake_runs_offline_and_its_transcript_can_be_named_later() {
     );
     request.context.transcript_id = Some("t-42".into());
     request.context.country = Some("NZ".into());
-    let done = house.engine.execute(run(request)).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(run(request)).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
     assert_eq!(done.response["data"]["validation_status"], "valid");
     assert_eq!(done.response["data"]["segments"].as_array().unwrap().len(), 3);
     let request =
         asking("interview-analyzer", json!({"transcript_ids": ["t-42"], "focus_areas": ["rent"]}));
-    let done = house.engine.execute(run(request)).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(run(request)).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
     assert_eq!(done.response["data"]["themes"][0]["theme"], "rent");
     assert_eq!(done.response["citations"][0]["transcript_id"], "t-42");
     let request = asking("interview-analyzer", json!({"transcript_ids": ["t-43"]}));
-    let error = house.engine.execute(run(request)).await.err().unwrap();
+    let error = house.recipes().execute(run(request)).await.err().unwrap();
     assert!(error.to_string().contains("transcript_ids[0]"), "{error}");
 }
 
@@ -652,8 +653,8 @@ async fn sentinel_and_steward_need_no_model() {
             "phase": "pre",
         }),
     );
-    let done = house.engine.execute(run(request)).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().execute(run(request)).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
     assert_eq!(done.response["data"]["allowed"], false);
     let request = asking(
         "cost-steward",
@@ -663,7 +664,7 @@ async fn sentinel_and_steward_need_no_model() {
             "budget": {"per_request_microusd": 10},
         }),
     );
-    let done = house.engine.execute(run(request)).await.unwrap();
+    let done = house.recipes().execute(run(request)).await.unwrap();
     assert_eq!(done.response["data"]["recommendation"], "downgrade", "{}", done.response);
     assert_eq!(done.response["data"]["selected_model"], "small");
 }
@@ -678,21 +679,24 @@ async fn library_calls_give_extracts_offline() {
     };
     let given = Transcript::given(&json!({"transcripts": transcripts()})).unwrap();
     let focus = InterviewFocus { focus_areas: vec!["rent".into()], ..InterviewFocus::default() };
-    let done = house.engine.analyze_interview(&[], &given, &focus, caller()).await.unwrap();
+    let done = house.recipes().analyze_interview(&[], &given, &focus, caller()).await.unwrap();
     assert_eq!(done.response["data"]["extractive"], true, "{}", done.response);
     assert_eq!(done.response["metadata"]["consent_verified"], false, "stated, not checked");
-    let done = house.engine.synthesize_insights(&[], &given, caller()).await.unwrap();
-    assert_eq!(done.ending, Ending::Done, "{}", done.response);
+    let done = house.recipes().synthesize_insights(&[], &given, caller()).await.unwrap();
+    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
     let thread = [ThreadMessage { author: "ana".into(), text: "I am angry.".into() }];
-    let done = house.engine.de_escalate(&thread, caller()).await.unwrap();
-    assert_eq!((&done.ending, &done.response["metadata"]["draft"]), (&Ending::Done, &json!(true)));
+    let done = house.recipes().de_escalate(&thread, caller()).await.unwrap();
+    assert_eq!(
+        (&done.ending, &done.response["metadata"]["draft"]),
+        (&RunEnding::Done, &json!(true))
+    );
     let brief = PlaybookBrief {
         criteria: vec!["tenants".into()],
         count: 3,
         goals: vec!["a fair lease".into()],
         budget_microusd: Some(10),
     };
-    let done = house.engine.compose_playbook(&brief, caller()).await.unwrap();
+    let done = house.recipes().compose_playbook(&brief, caller()).await.unwrap();
     assert_eq!(done.response["data"]["estimated_impact"]["people"], 3, "{}", done.response);
 }
 
@@ -701,8 +705,8 @@ async fn without_anybody_who_could_decide_nothing_is_held_for_ever() {
     let house = offline(None);
     let mut request = example();
     request.context.sensitivity_level = conclave_core::Sensitivity::Sacred;
-    let done = house.engine.execute(run(request)).await.unwrap();
-    assert_eq!(done.ending, Ending::Unguarded);
+    let done = house.recipes().execute(run(request)).await.unwrap();
+    assert_eq!(done.ending, RunEnding::GuardUnavailable);
     assert_eq!(done.response["data"], Value::Null);
 }
 
@@ -712,8 +716,8 @@ async fn a_person_in_crisis_in_a_thread_makes_the_review_urgent() {
     let house = offline(Some(keeper.clone()));
     let thread =
         json!({"ticket_thread": [{"author": "ana", "text": "I want to die. I can't go on."}]});
-    let done = house.engine.execute(run(asking("de-escalator", thread))).await.unwrap();
-    assert!(matches!(done.ending, Ending::Held { .. }), "{:?}", done.ending);
+    let done = house.recipes().execute(run(asking("de-escalator", thread))).await.unwrap();
+    assert!(matches!(done.ending, RunEnding::Held { .. }), "{:?}", done.ending);
     assert_eq!(keeper.reviews.lock().unwrap()[0].priority, Priority::Urgent);
 }
 
@@ -722,12 +726,12 @@ async fn kpis_come_from_real_runs_and_reviews() {
     let keeper = Keeper::granting();
     let house = kitchen(&[Ok(CITED), Ok(INVENTED)], &[Ok("")], Some(keeper.clone()));
     for _ in 0..2 {
-        house.engine.execute(run(example())).await.unwrap();
+        house.recipes().execute(run(example())).await.unwrap();
     }
     keeper.decide("r-1", "rejected", None).await;
-    let recipe = house.engine.workshop.recipes.find("interview-analyzer").unwrap();
+    let recipe = house.workshop.recipes.find("interview-analyzer").unwrap();
     let tenant = TenantId::new("default").unwrap();
-    let kpis = house.engine.recipe_kpis(&tenant, &recipe).await.unwrap();
+    let kpis = house.recipes().recipe_kpis(&tenant, &recipe).await.unwrap();
     assert_eq!(kpis["runs"], 2);
     assert_eq!(kpis["figures"]["citation_coverage"], 0.75, "{kpis}");
     assert_eq!(kpis["figures"]["hallucination_rate"], 0.25, "{kpis}");
@@ -747,15 +751,15 @@ impl conclave_engine::Clock for Later {
 #[tokio::test]
 async fn figures_of_old_runs_are_let_go() {
     let mut house = kitchen(&[Ok(CITED)], &[Ok("")], Some(Keeper::granting()));
-    house.engine.execute(run(example())).await.unwrap();
-    let recipe = house.engine.workshop.recipes.find("interview-analyzer").unwrap();
+    house.recipes().execute(run(example())).await.unwrap();
+    let recipe = house.workshop.recipes.find("interview-analyzer").unwrap();
     let tenant = TenantId::new("default").unwrap();
     let day_ms = 24 * 3_600_000;
     let made_ms = house.engine.clock.now_ms();
     for (days, kept) in [(0, 1), (399, 1), (401, 0)] {
         house.engine.clock = Arc::new(Later(made_ms + days * day_ms));
-        house.engine.forget_old_runs().await;
-        let kpis = house.engine.recipe_kpis(&tenant, &recipe).await.unwrap();
+        house.recipes().forget_old_runs().await;
+        let kpis = house.recipes().recipe_kpis(&tenant, &recipe).await.unwrap();
         assert_eq!(kpis["runs"], kept, "after {days} days");
     }
 }
@@ -765,16 +769,20 @@ async fn bad_requests_are_refused_with_their_place() {
     let house = offline(None);
     let mut unknown = run(example());
     unknown.recipe = "fortune-teller".into();
-    assert!(matches!(house.engine.execute(unknown).await, Err(ExecuteError::UnknownRecipe(_))));
+    assert!(matches!(house.recipes().execute(unknown).await, Err(ExecuteError::UnknownRecipe(_))));
     let mut other = example();
     other.context.tenant_id = Some("somebody-else".into());
-    assert!(matches!(house.engine.execute(run(other)).await, Err(ExecuteError::OtherTenant)));
+    assert!(matches!(house.recipes().execute(run(other)).await, Err(ExecuteError::OtherTenant)));
     let mut wrong = example();
     wrong.input["focus_areas"] = json!("housing");
-    let error = house.engine.execute(run(wrong)).await.err().unwrap().to_string();
+    let error = house.recipes().execute(run(wrong)).await.err().unwrap().to_string();
     assert_eq!(error, "input.focus_areas: must be of type array");
     let mut long = example();
     long.input["transcripts"][0]["segments"][1]["text"] = json!("word ".repeat(20_000));
-    let done = house.engine.execute(run(long)).await.unwrap();
-    assert!(matches!(done.ending, Ending::Refused { code: "too_long", .. }), "{:?}", done.ending);
+    let done = house.recipes().execute(run(long)).await.unwrap();
+    assert!(
+        matches!(done.ending, RunEnding::Refused { code: GuardCode::TooLong, .. }),
+        "{:?}",
+        done.ending
+    );
 }

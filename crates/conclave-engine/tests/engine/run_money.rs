@@ -6,13 +6,12 @@ use crate::money::{Kept, kept, settle_tasks};
 use crate::turns::turn;
 use conclave_core::{Candidate, MicroUsd, StandIn, TenantId, Usage};
 use conclave_engine::{
-    DeliverError, Ending, Executed, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel,
-    RecipeSettings, Run, Workshop,
+    DeliverError, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel,
 };
 use conclave_govern::{Price, Scope, TenantPolicy, Usd};
 use conclave_ledger::{Kind, Value as Public};
 use conclave_money::{BudgetRefusal, Steward, VerifierFee};
-use conclave_recipes::RunRequest;
+use conclave_recipes::{ExecutedRun, RecipeSettings, Run, RunEnding, RunRequest, Workshop};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -56,7 +55,7 @@ fn house(model: Arc<Scripted>, policy: Value, recipe: &str) -> Kept {
         ..RecipeSettings::default()
     };
     let files = [("own.toml".to_owned(), recipe.to_owned())];
-    kept.house.engine.workshop = Arc::new(Workshop::new(&files, settings).unwrap());
+    kept.house.workshop = Arc::new(Workshop::new(&files, settings).unwrap());
     kept
 }
 
@@ -73,16 +72,16 @@ fn asked(recipe: &str, input: Value) -> Run {
     Run { tenant: tenant(), key: None, recipe: recipe.into(), request, approved_run: None }
 }
 
-async fn run(kept: &Kept) -> Executed {
+async fn run(kept: &Kept) -> ExecutedRun {
     let run = asked("story-titles", json!({"story": "a walk"}));
-    let done = kept.house.engine.execute(run).await.unwrap();
+    let done = kept.house.recipes().execute(run).await.unwrap();
     settle_tasks().await;
     done
 }
 
-fn refusal(done: &Executed) -> (&'static str, String) {
+fn refusal(done: &ExecutedRun) -> (&'static str, String) {
     match &done.ending {
-        Ending::Refused { code, message } => (code, message.clone()),
+        RunEnding::Refused { code, message } => (code.as_str(), message.clone()),
         other => panic!("{other:?}"),
     }
 }
@@ -94,7 +93,7 @@ async fn a_run_with_a_model_without_a_price_is_refused_under_a_budget() {
     let policy = TenantPolicy::parse(json!({"daily_budget_usd": 5})).unwrap();
     let policies = BTreeMap::from([(tenant(), policy)]);
     let unpriced = Steward::new(state, policies, BTreeMap::new(), Duration::from_secs(30));
-    kept.house.engine.steward = Some(Arc::new(unpriced));
+    kept.house.keep_money(unpriced);
     let done = run(&kept).await;
     assert_eq!(refusal(&done).0, "unpriced");
     assert!(kept.house.model.asked.lock().unwrap().is_empty());
@@ -105,7 +104,7 @@ async fn a_run_is_charged_at_the_tenants_own_price() {
     let own = json!({"input_usd_per_million": 100, "output_usd_per_million": 200});
     let kept = titles(json!({"daily_budget_usd": 100, "prices": {"scripted": own}}), "block");
     let done = run(&kept).await;
-    assert_eq!((&done.ending, done.cost), (&Ending::Done, MicroUsd(2_000)), "{}", done.response);
+    assert_eq!((&done.ending, done.cost), (&RunEnding::Done, MicroUsd(2_000)), "{}", done.response);
     let balance = kept.balance(Scope::Tenant);
     assert_eq!((balance.spent, balance.reserved), (2_000, 0));
 }
@@ -113,7 +112,7 @@ async fn a_run_is_charged_at_the_tenants_own_price() {
 #[tokio::test]
 async fn the_whole_prompt_of_a_recipe_is_paid_for_in_advance() {
     let policy = json!({"daily_budget_usd": 5, "max_cost_per_request_usd": 0.5});
-    assert_eq!(run(&titles(policy.clone(), "block")).await.ending, Ending::Done);
+    assert_eq!(run(&titles(policy.clone(), "block")).await.ending, RunEnding::Done);
     // Four attempts at 200,000 bytes each may cost some 800,000 micro-USD.
     let long = recipe("block").replace("Job:", &format!("Job: {}", "word ".repeat(40_000)));
     let kept = house(Scripted::saying(&[Ok(TITLE)]), policy, &long);
@@ -198,7 +197,7 @@ async fn a_run_is_charged_at_the_price_of_whoever_stood_in() {
     let mut kept = titles(json!({"daily_budget_usd": 1}), "block");
     kept.house.engine.models = Arc::new(StoodIn);
     let done = run(&kept).await;
-    assert_eq!((&done.ending, done.cost), (&Ending::Done, MicroUsd(777)));
+    assert_eq!((&done.ending, done.cost), (&RunEnding::Done, MicroUsd(777)));
     assert_eq!(kept.balance(Scope::Tenant).spent, 777);
 }
 
@@ -217,7 +216,7 @@ fn judged_by(kept: &mut Kept, policy: Value, per_call: u64) {
         output_tokens: 0,
     };
     let steward = Steward::new(state, policies, BTreeMap::new(), Duration::from_secs(30));
-    kept.house.engine.steward = Some(Arc::new(steward.with_fees(vec![fee])));
+    kept.house.keep_money(steward.with_fees(vec![fee]));
 }
 
 #[tokio::test]
@@ -264,7 +263,7 @@ async fn the_cost_steward_reads_accounts_and_policy_and_not_the_caller() {
         "estimated_tokens": {"input": 1_000, "output": 1_000},
         "budget": {"remaining_microusd": 1_000_000_000, "per_request_microusd": 1_000_000_000},
     });
-    let done = kept.house.engine.execute(asked("cost-steward", input)).await.unwrap();
+    let done = kept.house.recipes().execute(asked("cost-steward", input)).await.unwrap();
     let said = &done.response["data"];
     assert_eq!(said["budget_remaining_microusd"], 1_000, "{}", done.response);
     assert_eq!((&said["within_budget"], &said["recommendation"]), (&json!(false), &json!("queue")));
@@ -275,7 +274,7 @@ async fn the_sentinel_reads_records_of_consent_and_protocols() {
     use conclave_govern::{ConsentState, CulturalFinding};
     let mut kept = titles(json!({}), "block");
     let keeper = Keeper::granting();
-    kept.house.engine.governed.governance = Some(keeper.clone());
+    kept.house.engine.governance = Some(keeper.clone());
     let input = json!({
         "request": {"context": {
             "storyteller_id": "teller", "consent_scope": ["research"], "purpose": "study",
@@ -285,7 +284,7 @@ async fn the_sentinel_reads_records_of_consent_and_protocols() {
     });
     let ask = || async {
         let run = asked("governance-sentinel", input.clone());
-        let done = kept.house.engine.execute(run).await.unwrap();
+        let done = kept.house.recipes().execute(run).await.unwrap();
         done.response["data"]["audit_entry"]["decision"].clone()
     };
     assert_eq!(ask().await, "allow");
@@ -313,7 +312,7 @@ async fn a_recipe_that_misses_its_latency_objective_is_told_once_an_hour() {
     let slow = Scripted::slowly(&[Ok(TITLE)], Duration::from_secs(6));
     let kept = house(slow, json!({}), &recipe("block"));
     for _ in 0..25 {
-        assert_eq!(run(&kept).await.ending, Ending::Done);
+        assert_eq!(run(&kept).await.ending, RunEnding::Done);
     }
     let leaves = kept.house.ledger.leaves().into_iter();
     let alerts: Vec<_> =
@@ -329,17 +328,17 @@ async fn what_reviewers_change_and_miss_is_counted() {
     let people = OWN.replace("BUDGET", "block").replace("HUMAN", "true").replace("PADDING", "");
     let mut kept = house(Scripted::saying(&[Ok(TITLE)]), json!({}), &people);
     let keeper = Keeper::granting();
-    kept.house.engine.governed.records = Some(keeper.records.clone());
-    kept.house.engine.governed.governance = Some(keeper.clone());
+    kept.house.records = Some(keeper.records.clone());
+    kept.house.engine.governance = Some(keeper.clone());
     for _ in 0..3 {
-        assert!(matches!(run(&kept).await.ending, Ending::Held { .. }));
+        assert!(matches!(run(&kept).await.ending, RunEnding::Held { .. }));
     }
     keeper.decide("r-1", "approved", None).await;
     // Four of six words are others.
     let edited = json!(r#"{"title": "A short rest by a lake"}"#);
     keeper.decide("r-2", "approved", Some(edited)).await;
-    let recipe = kept.house.engine.workshop.recipes.find("story-titles").unwrap();
-    let kpis = kept.house.engine.recipe_kpis(&tenant(), &recipe).await.unwrap();
+    let recipe = kept.house.workshop.recipes.find("story-titles").unwrap();
+    let kpis = kept.house.recipes().recipe_kpis(&tenant(), &recipe).await.unwrap();
     assert_eq!(kpis["figures"]["human_edit_distance"], 0.3333, "{kpis}");
     assert_eq!(kpis["figures"]["cost_per_successful_run"], 30, "{kpis}");
 }

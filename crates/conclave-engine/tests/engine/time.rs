@@ -176,7 +176,7 @@ async fn a_mended_reply_leaves_a_correction() {
 async fn webhooks_are_told_when_somebody_begins_to_drift() {
     let mut house = listening();
     let office = crate::office::office();
-    house.engine.governed.governance = Some(office.people.clone());
+    house.engine.governance = Some(office.people.clone());
     let owner = conclave_engine::Caller {
         tenant: turn("").tenant,
         ..crate::office::caller("o", conclave_engine::KeyRole::Owner)

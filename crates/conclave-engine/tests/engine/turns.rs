@@ -9,8 +9,13 @@ use conclave_engine::{
     AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, Settings, StoredDecision,
     Turn, Verifier, replay,
 };
+use conclave_engine::{Places, PolicyInForce, PolicySource, Records, standard_guards};
+use conclave_govern::Jurisdictions;
 use conclave_ledger::{Kind, Value};
+use conclave_money::Steward;
 use conclave_people::{Part, explain, view};
+use conclave_recipes::{RecipeRunner, RecipeSettings, Workshop};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,6 +25,49 @@ pub struct House {
     pub engine: Engine,
     pub ledger: Arc<MemoryLedger>,
     pub model: Arc<Scripted>,
+    pub workshop: Arc<Workshop>,
+    pub records: Option<Arc<dyn Records>>,
+}
+
+impl House {
+    pub fn recipes(&self) -> RecipeRunner {
+        RecipeRunner {
+            engine: self.engine.clone(),
+            workshop: self.workshop.clone(),
+            records: self.records.clone(),
+        }
+    }
+
+    /// Providers run in these countries.
+    pub fn place_providers(&mut self, places: &[(&str, &str)]) {
+        let places = places.iter().map(|(name, place)| ((*name).to_owned(), (*place).to_owned()));
+        let rules = Jurisdictions::builtin().unwrap();
+        let provider_regions = places.collect();
+        self.engine.places = Arc::new(Places { rules, provider_regions });
+    }
+
+    /// Only these models may see sensitive material.
+    pub fn name_sensitive_models(&mut self, models: &[&str]) {
+        let sensitive_models = models.iter().map(|one| (*one).to_owned()).collect();
+        let settings = (*self.engine.settings).clone();
+        self.engine.settings = Arc::new(Settings { sensitive_models, ..settings });
+    }
+
+    /// Money is kept, under the policies the steward knows.
+    pub fn keep_money(&mut self, steward: Steward) {
+        let steward = Arc::new(steward);
+        self.engine.policies = steward.clone();
+        self.engine.steward = Some(steward);
+    }
+}
+
+/// Nobody has set a policy.
+pub struct NoPolicies;
+
+impl PolicySource for NoPolicies {
+    fn in_force(&self, _: &TenantId) -> PolicyInForce {
+        PolicyInForce::default()
+    }
 }
 
 /// Objects to "Yeah, do it." as the reference example does; anything else is safe.
@@ -55,9 +103,9 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         instinct: Arc::new(conclave_instinct::Instinct::builtin().unwrap()),
         detector: Arc::new(conclave_detect::Detector::builtin().unwrap()),
         field: Arc::new(conclave_voice::Field::builtin().unwrap()),
-        voices: Arc::new(conclave_voice::Voices::naming(resources.clone()).unwrap()),
-        resources: Arc::new(resources),
+        voices: Arc::new(conclave_voice::Voices::naming(resources).unwrap()),
         models: Arc::new(OneModel(model.clone())),
+        guards: standard_guards(),
         panel: Panel::new(jury),
         verdicts: Arc::default(),
         ledger: ledger.clone(),
@@ -67,14 +115,17 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         clock: Arc::new(FixedClock),
         entropy: Arc::new(Counting::default()),
         settings: Arc::new(Settings::standard([9; 32])),
+        policies: Arc::new(NoPolicies),
         steward: None,
-        governed: conclave_engine::Governed::default(),
-        workshop: Arc::new(
-            conclave_engine::Workshop::new(&[], conclave_engine::RecipeSettings::default())
-                .unwrap(),
-        ),
+        governance: None,
+        places: Arc::new(Places {
+            rules: Jurisdictions::builtin().unwrap(),
+            provider_regions: BTreeMap::new(),
+        }),
+        personal_data: Arc::default(),
     };
-    House { engine, ledger, model }
+    let workshop = Arc::new(Workshop::new(&[], RecipeSettings::default()).unwrap());
+    House { engine, ledger, model, workshop, records: None }
 }
 
 pub fn turn(text: &str) -> Turn {

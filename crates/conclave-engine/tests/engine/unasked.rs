@@ -48,7 +48,7 @@ impl Governance for Dying {
 #[tokio::test]
 async fn what_nobody_was_asked_about_is_found_and_asked_about_once() {
     let (mut house, office) = governed(Scripted::saying(&[Ok(KIND)])).await;
-    house.engine.governed.governance = Some(Arc::new(Dying(office.people.clone())));
+    house.engine.governance = Some(Arc::new(Dying(office.people.clone())));
     let reply = house.engine.deliver(keyed(TOLD)).await.unwrap();
     assert_eq!((reply.decision.outcome, reply.review_id), (Outcome::Held, None));
     house.engine.deliver(keyed("My day was long.")).await.unwrap();

@@ -4,10 +4,10 @@ use crate::fakes::Scripted;
 use crate::money::{Kept, kept, settle_tasks};
 use crate::office::{caller, office};
 use crate::turns::{KIND, turn};
-use conclave_core::{Candidate, GenerationFailure, KeyId, MicroUsd, Outcome};
+use conclave_core::{Candidate, GenerationFailure, GuardCode, KeyId, MicroUsd, Outcome};
 use conclave_engine::{
-    Caller, DeliverError, Embedded, Embedding, Governed, KeyRole, Model, ModelDirectory,
-    ModelError, ModelRequest, OfferedModel, Refusal, Turn,
+    Caller, DeliverError, Embedded, Embedding, KeyRole, Model, ModelDirectory, ModelError,
+    ModelRequest, OfferedModel, Turn,
 };
 use conclave_govern::Scope;
 use conclave_ledger::Value;
@@ -129,10 +129,9 @@ async fn what_needs_consent_or_belongs_to_a_community_is_not_sent() {
     let (mut kept, model) = embedding(policy, None);
     let office = office();
     let people = &office.people;
-    kept.house.engine.governed =
-        Governed { governance: Some(people.clone()), ..Governed::default() };
+    kept.house.engine.governance = Some(people.clone());
     let vectors = kept.house.engine.embed(texts("The river in winter.")).await.unwrap();
-    assert_eq!(vectors.reply.decision.refusal, Some(Refusal::ConsentRequired));
+    assert_eq!(vectors.reply.decision.refusal, Some(GuardCode::ConsentRequired));
     let (mut kept, model_too) = embedding(json!({}), None);
     let owner = Caller { tenant: turn("").tenant, ..caller("o", KeyRole::Owner) };
     let elder = Caller { holder: "e1".into(), role: KeyRole::Elder, ..owner.clone() };
@@ -140,7 +139,7 @@ async fn what_needs_consent_or_belongs_to_a_community_is_not_sent() {
     let protocol = json!({"community": "River People",
         "terms": [{"spellings": ["churinga"], "sacred": true}]});
     people.lay_down(&elder, serde_json::from_value(protocol).unwrap(), None).await.unwrap();
-    kept.house.engine.governed.governance = Some(people.clone());
+    kept.house.engine.governance = Some(people.clone());
     let told = texts("And then they carried the churinga to the cave.");
     let vectors = kept.house.engine.embed(told).await.unwrap();
     assert_eq!(vectors.reply.decision.outcome, Outcome::Blocked);

@@ -78,6 +78,7 @@ fn choice(outcome: Outcome, text: &str) -> Choice {
         attempts: Vec::new(),
         delivered: Delivered { text: text.to_owned(), ..Delivered::default() },
         model_time: Duration::ZERO,
+        released: String::new(),
         windows: Vec::new(),
     }
 }

@@ -222,9 +222,11 @@ async fn a_hold_with_a_malformed_id_is_named_and_nothing_is_settled_under_anothe
         "INSERT INTO purse_hold (id, most, lines, tenant, made_ms, expires_ms, charged)
          VALUES ({id}, 60, '', 7, 0, 0, false)",
     );
-    let late =
-        HoldAsk { expires_ms: NOW - 1_000, ..ask(1, 60, vec![line(Scope::Tenant, "", 100)]) };
-    store.accounts().hold(late).await.unwrap().unwrap();
+    let late = ReservationOrder {
+        expires_ms: NOW - 1_000,
+        ..order(1, 60, vec![line(Scope::Tenant, "", 100)])
+    };
+    store.accounts().reserve(late).await.unwrap().unwrap();
     let charge = async || {
         let charging = Arc::clone(&store);
         tokio::task::spawn_blocking(move || charging.charge_expired()).await.unwrap();

@@ -310,7 +310,7 @@ mod tests {
     fn every_guard_is_measured_and_does_its_work() {
         let mut all = guards().unwrap();
         let names: Vec<_> = all.iter().map(|(guard, _)| *guard).collect();
-        assert_eq!(names, Guard::ALL);
+        assert_eq!(names, GuardKind::ALL);
         for (guard, work) in &mut all {
             work(0).unwrap_or_else(|why| panic!("{}: {why}", guard.as_str()));
         }
