@@ -341,7 +341,7 @@ impl HeldWords {
     fn read_from(stored: &StoredDecision) -> Self {
         let request = stored.words("request").unwrap_or_default();
         if stored.public("recipe").is_some() {
-            let response = stored.words("response").unwrap_or_default();
+            let response = stored.held_result().unwrap_or_default();
             let data = Some(&response["data"]).filter(|data| !data.is_null());
             return Self { request, reply: data.map(|data| format!("{data:#}")) };
         }

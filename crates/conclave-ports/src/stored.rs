@@ -3,6 +3,7 @@
 //! **Invariant:** a leaf that does not decode gives an error, never a panic: it may have been altered.
 
 use crate::archive::StoredEntry;
+use crate::hand_out::HELD_WORDS;
 use conclave_core::{
     Abstention, Ballot, Bars, Cast, Confidence, Consensus, MicroUsd, Priority, Seat, Shortfall,
     Vote, decide,
@@ -95,6 +96,13 @@ impl StoredDecision {
     pub fn words(&self, field: &str) -> Option<Json> {
         let body = StoredBody::decode(self.body.as_deref()?).ok()?;
         serde_json::from_slice(&body.open(field)?).ok()
+    }
+
+    /// The result that a held run waits with, for whoever may decide about it. Runs of earlier versions have
+    /// it where results stand that may leave.
+    #[must_use]
+    pub fn held_result(&self) -> Option<Json> {
+        self.words(HELD_WORDS).or_else(|| self.words("response"))
     }
 
     /// Whether there were words beside the leaf that are gone.

@@ -132,7 +132,7 @@ impl Engine {
             return Stop::Held;
         }
         match code {
-            GuardCode::Cultural | GuardCode::Sacred => Stop::NoElders,
+            GuardCode::Cultural | GuardCode::Sacred if self.governance.is_some() => Stop::NoElders,
             // What nobody can decide is refused, not held for ever.
             GuardCode::JurisdictionUnknown => Stop::Refused(GuardCode::Jurisdiction),
             _ => Stop::GuardUnavailable,

@@ -3,7 +3,7 @@
 //! Crisis is not a reason to stop; whoever is in crisis is answered in any case (see
 //! [`crate::conclude`]). Trend and drift raise scrutiny when the matter is admitted.
 
-use super::{Examined, Guard, GuardError};
+use super::{Examined, Guard, GuardError, within_patience};
 use crate::engine::Engine;
 use crate::matter::{Matter, Purpose, long_text, off_thread};
 use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Mode, Phase};
@@ -93,5 +93,5 @@ pub async fn read_words(
             Phase::After => detector.read_reply("", passage, Mode::Normal),
         })
     });
-    Ok(reading.await)
+    within_patience(async { Ok(reading.await) }.boxed()).await
 }

@@ -136,7 +136,9 @@ impl Engine {
     pub async fn guard(&self, matter: &mut Matter, phase: Phase) -> Passage {
         for entry in self.guards.iter() {
             let kind = entry.guard.kind();
-            let examined = match within_patience(entry.guard.examine(self, matter, phase)).await {
+            // `async`, so that a panic while the future is being made is caught as well.
+            let looking = async { entry.guard.examine(self, matter, phase).await }.boxed();
+            let examined = match within_patience(looking).await {
                 Ok(None) => continue,
                 Ok(Some(examined)) => examined,
                 Err(GuardError(why)) => {

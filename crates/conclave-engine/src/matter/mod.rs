@@ -29,7 +29,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-use crate::guards::Payment;
+use crate::guards::{BUILTIN_MODEL, Payment};
 
 /// What a request is to those who count and permit it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -314,7 +314,8 @@ impl<C: ?Sized> Matter<C> {
     /// yet, so that a yes from before does not cover it.
     #[must_use]
     pub fn is_approved(&self, phase: Phase, code: GuardCode, communities: &[String]) -> bool {
-        let is_seen = phase == Phase::Before || self.model.is_none();
+        let asks_nobody = self.model.as_deref().is_none_or(|model| model == BUILTIN_MODEL);
+        let is_seen = phase == Phase::Before || asks_nobody;
         is_seen && self.approval.as_ref().is_some_and(|one| one.covers(code, communities))
     }
 

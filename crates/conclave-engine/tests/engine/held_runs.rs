@@ -330,7 +330,11 @@ async fn what_stands_late_in_long_material_is_read_too() {
     assert!(long.len() > 30_000);
     request.input["transcripts"][0]["segments"][2]["text"] = json!(long);
     let done = house.recipes().execute(run(request)).await.unwrap();
-    assert!(guards(&done).contains(&"toxicity/pre/flagged".to_owned()), "{:?}", guards(&done));
+    assert!(
+        guards(&done).contains(&"interpretation/pre/flagged".to_owned()),
+        "{:?}",
+        guards(&done)
+    );
 }
 
 #[tokio::test]

@@ -177,7 +177,8 @@ async fn a_guard_that_does_not_answer_lets_nothing_through() {
     let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
     house.engine.governance = Some(Arc::new(Silent));
     let reply = house.engine.deliver(keyed("Hello.")).await.unwrap();
-    assert_eq!(reply.decision.outcome, Outcome::Blocked, "nobody is here who could decide");
+    let outcome = reply.decision.outcome;
+    assert_eq!(outcome, Outcome::GuardUnavailable, "nobody is here who could decide");
     assert!(house.model.asked.lock().unwrap().is_empty());
 }
 

@@ -9,6 +9,7 @@ mod held_runs;
 mod holding;
 mod keepers;
 mod money;
+mod new_guard;
 mod office;
 mod panel;
 mod permission;

@@ -218,8 +218,10 @@ async fn an_invented_quote_is_caught_and_the_result_is_held() {
     assert!(failing.contains("invented_quote") && failing.contains("hallucination"), "{failing}");
     let review = keeper.reviews.lock().unwrap()[0].clone();
     assert_eq!((review.kind, review.audit_id), (ReviewKind::Escalation, Some(done.id)));
-    let held = words(&house, done.id, "response").unwrap();
+    let held = words(&house, done.id, conclave_ports::HELD_WORDS).unwrap();
     assert!(held["data"].to_string().contains("never happier"), "it waits in the sealed words");
+    assert_eq!(words(&house, done.id, "response").unwrap()["data"], Value::Null);
+    assert_eq!(words(&house, done.id, "delivered.0"), None, "nothing was delivered");
 }
 
 #[tokio::test]

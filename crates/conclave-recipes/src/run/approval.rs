@@ -4,7 +4,6 @@
 //! same reason and the same communities. What a model writes afterwards nobody has seen yet, so it is
 //! looked at anew.
 
-use super::history::held_response;
 use super::{ExecuteError, RecipeRunner, Run};
 use crate::{RunRequest, Transcript, Wrong};
 use conclave_core::AuditId;
@@ -52,7 +51,7 @@ impl RecipeRunner {
         if ruling.edited.is_some() {
             return wrong("was answered by a person in other words: fetch those");
         }
-        let response = held_response(&stored).unwrap_or_default();
+        let response = stored.held_result().unwrap_or_default();
         if !response["data"].is_null() {
             return wrong("has a result already: fetch that");
         }

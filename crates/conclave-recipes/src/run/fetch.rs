@@ -3,7 +3,6 @@
 //! **Invariant:** what was held leaves through the port `HandOut`, which records it first.
 
 use super::content::texts;
-use super::history::held_response;
 use super::{ExecuteError, RecipeRunner};
 use conclave_core::{AuditId, GuardCode, TenantId};
 use conclave_ledger::Value as Public;
@@ -87,7 +86,7 @@ impl RecipeRunner {
             return Ok(FetchedRun::Missing);
         }
         let is_held = stored.text("outcome") == "held";
-        let kept = if is_held { held_response(&stored) } else { stored.words("response") };
+        let kept = if is_held { stored.held_result() } else { stored.words("response") };
         let mut response = kept.unwrap_or_default();
         response["metadata"]["leaf_hash"] = json!(hex::encode(stored.leaf_hash));
         if !is_held {

@@ -10,7 +10,6 @@ use conclave_core::{AuditId, TenantId};
 use conclave_govern::community_id;
 use conclave_ledger::tenant_number;
 use conclave_ports::DecisionFilter;
-use conclave_ports::HELD_WORDS;
 use conclave_ports::StoredDecision;
 use conclave_ports::pseudonym;
 use conclave_ports::{Record, RecordChange, RecordKey, RecordKind, RecordQuery, RecordsError};
@@ -225,7 +224,7 @@ impl RecipeRunner {
         let Some(edited) = review.data["edited"].as_str() else { return Ok(Some(0)) };
         let Some(id) = AuditId::parse(&run.key.id) else { return Ok(None) };
         let stored = self.stored_run(tenant, id).await?;
-        let held = stored.and_then(|stored| held_response(&stored));
+        let held = stored.and_then(|stored| stored.held_result());
         let Some(held) = held.filter(|held| !held["data"].is_null()) else { return Ok(None) };
         let edited: Value = serde_json::from_str(edited).unwrap_or_else(|_| json!(edited));
         let [before, after] = [&held["data"], &edited].map(|made| texts(made).join("\n"));
@@ -252,11 +251,6 @@ impl RecipeRunner {
         }
         Ok(runs)
     }
-}
-
-/// The result that a held run waits with. Runs of before had it where results stand that may leave.
-pub(super) fn held_response(stored: &StoredDecision) -> Option<Value> {
-    stored.words(HELD_WORDS).or_else(|| stored.words("response"))
 }
 
 /// Takes over what was said of material before: the stricter counts, and nothing is left out.
