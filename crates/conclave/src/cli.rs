@@ -1,12 +1,21 @@
 //! The map of the command line.
 
-use crate::cli_keys::KeysCommand;
-use crate::cli_people::{
+pub mod directives;
+pub mod keys;
+pub mod ledger;
+pub mod people;
+pub mod tenants;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use directives::DirectivesCommand;
+use keys::KeysCommand;
+use ledger::LedgerCommand;
+use people::{
     ConsentsCommand, PeopleCommand, ProtocolsCommand, ReviewsCommand, UsageArgs, WebhooksCommand,
 };
-use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tenants::TenantsCommand;
 
 /// Stands between applications and the language models they use: nothing a model writes reaches a
 /// person before independent verifiers have voted on it, and every decision can be proved afterwards.
@@ -272,38 +281,6 @@ fn parse_mode(name: &str) -> Result<conclave_core::Mode, String> {
     })
 }
 
-/// `conclave ledger`
-#[derive(Debug, Subcommand)]
-pub enum LedgerCommand {
-    /// Re-hash every entry, tile and body, check every checkpoint, and run every consensus again.
-    ///
-    /// Exit 0: everything holds. Exit 1: the first altered, missing or reordered entry is named.
-    /// Exit 2: it could not be checked.
-    Verify(LedgerVerifyArgs),
-    /// Print the proof that a decision is in the log, as a C2SP tlog-proof.
-    Prove(LedgerProveArgs),
-    /// Print the receipt of a decision, or check one offline.
-    Receipt(LedgerReceiptArgs),
-    /// Write the log to a directory that anybody can check: tiles, bundles, bodies, JSON lines.
-    Export(LedgerExportArgs),
-    /// Print the last signed checkpoint.
-    Checkpoint(LedgerSource),
-    /// Print the keys that sign checkpoints, the one in force first.
-    Vkey(LedgerSource),
-    /// Hand the signing of checkpoints over to a new key; the gateway must not run meanwhile.
-    RotateKey(LedgerRotateArgs),
-    /// Derive the query tables again from the log; the log is only read.
-    ///
-    /// With SQLite the gateway must not run meanwhile; with PostgreSQL replicas wait for it.
-    Rebuild(DataArgs),
-    /// Go on with a database that came back older than it was, and give up what it lost.
-    ///
-    /// Only where the gateway says `restored_database` and cannot make it whole by itself. What is still
-    /// in the data directory is handed over again; the log gets an entry that names both sizes and roots.
-    /// No gateway may run on the directory. Exit 1: there is nothing to accept.
-    AcceptRestore(OpenArgs),
-}
-
 /// `conclave migrate`
 #[derive(Debug, Subcommand)]
 pub enum MigrateCommand {
@@ -326,23 +303,6 @@ pub struct MigrateArgs {
     pub database: DatabaseArg,
 }
 
-/// Where a ledger is read from.
-#[derive(Clone, Debug, Args)]
-pub struct LedgerSource {
-    /// The data directory of a gateway, running or not [default: conclave-data].
-    #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA", conflicts_with_all = ["export", "url"])]
-    pub data: Option<PathBuf>,
-    /// The PostgreSQL that holds it.
-    #[command(flatten)]
-    pub database: DatabaseArg,
-    /// A directory that `ledger export` wrote.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "database"])]
-    pub export: Option<PathBuf>,
-    /// A running gateway.
-    #[arg(long, value_name = "URL", conflicts_with = "database")]
-    pub url: Option<String>,
-}
-
 /// Which PostgreSQL.
 #[derive(Clone, Debug, Args)]
 pub struct DatabaseArg {
@@ -363,96 +323,6 @@ impl DatabaseArg {
     }
 }
 
-/// With which key a gateway is asked.
-#[derive(Clone, Debug, Args)]
-pub struct LedgerKeyArg {
-    /// With --url: an API key, of an auditor for entries.
-    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
-    pub key: Option<String>,
-}
-
-/// `conclave ledger verify`
-#[derive(Clone, Debug, Args)]
-pub struct LedgerVerifyArgs {
-    /// Where.
-    #[command(flatten)]
-    pub source: LedgerSource,
-    /// As whom.
-    #[command(flatten)]
-    pub key: LedgerKeyArg,
-    /// The key that must have signed, from a place you trust; without it, the ledger's own word is
-    /// taken.
-    #[arg(long, value_name = "VKEY")]
-    pub vkey: Option<String>,
-    /// With --export and --url: a checkpoint kept from last time; the log must begin with it. It is
-    /// replaced by the new one when everything holds.
-    #[arg(long, value_name = "FILE")]
-    pub since: Option<PathBuf>,
-    /// A second checkpoint of this log, from somebody else: must tell the same story. If it does not,
-    /// both notes are printed as evidence.
-    #[arg(long, value_name = "FILE")]
-    pub checkpoint: Option<PathBuf>,
-}
-
-/// `conclave ledger prove`
-#[derive(Clone, Debug, Args)]
-pub struct LedgerProveArgs {
-    /// The decision.
-    #[arg(value_name = "AUDIT_ID")]
-    pub id: String,
-    /// Where.
-    #[command(flatten)]
-    pub source: LedgerSource,
-    /// As whom.
-    #[command(flatten)]
-    pub key: LedgerKeyArg,
-}
-
-/// `conclave ledger receipt`
-#[derive(Clone, Debug, Args)]
-pub struct LedgerReceiptArgs {
-    /// The decision.
-    #[arg(value_name = "AUDIT_ID", required_unless_present = "check", conflicts_with = "check")]
-    pub id: Option<String>,
-    /// Check this receipt or tlog-proof offline; exit 1 when it proves nothing.
-    #[arg(long, value_name = "FILE", requires = "vkey")]
-    pub check: Option<PathBuf>,
-    /// With --check: the key that must have signed, from a place you trust.
-    #[arg(long, value_name = "VKEY")]
-    pub vkey: Option<String>,
-    /// Where.
-    #[command(flatten)]
-    pub source: LedgerSource,
-    /// As whom.
-    #[command(flatten)]
-    pub key: LedgerKeyArg,
-}
-
-/// `conclave ledger export`
-#[derive(Clone, Debug, Args)]
-pub struct LedgerExportArgs {
-    /// A new or empty directory.
-    #[arg(value_name = "DIR")]
-    pub to: PathBuf,
-    /// Leave out the words: leaves, tiles and checkpoints only.
-    #[arg(long)]
-    pub without_bodies: bool,
-    /// Where.
-    #[command(flatten)]
-    pub data: DataArgs,
-}
-
-/// `conclave ledger rotate-key`
-#[derive(Clone, Debug, Args)]
-pub struct LedgerRotateArgs {
-    /// Instead of making a new key, end the time in which the old one signs as well.
-    #[arg(long)]
-    pub end_overlap: bool,
-    /// Where.
-    #[command(flatten)]
-    pub data: DataArgs,
-}
-
 /// Where the data is.
 #[derive(Clone, Debug, Args)]
 pub struct DataArgs {
@@ -462,68 +332,6 @@ pub struct DataArgs {
     /// The PostgreSQL behind it.
     #[command(flatten)]
     pub database: DatabaseArg,
-}
-
-/// `conclave tenants`
-#[derive(Debug, Subcommand)]
-pub enum TenantsCommand {
-    /// List tenants with their users and projects.
-    List(GatewayArgs),
-    /// Enter a tenant, or change its users and projects.
-    Add(TenantAddArgs),
-    /// What a tenant may do and spend.
-    #[command(subcommand)]
-    Policy(TenantPolicyCommand),
-}
-
-/// `conclave tenants add`
-#[derive(Debug, Args)]
-pub struct TenantAddArgs {
-    /// The tenant's name.
-    pub id: String,
-    /// A user of it; may stand several times.
-    #[arg(long, value_name = "NAME")]
-    pub user: Vec<String>,
-    /// A project of it; may stand several times.
-    #[arg(long, value_name = "NAME")]
-    pub project: Vec<String>,
-    /// Which gateway.
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
-}
-
-/// `conclave tenants policy`
-#[derive(Debug, Subcommand)]
-pub enum TenantPolicyCommand {
-    /// Show what holds for a tenant.
-    Show {
-        /// The tenant's name.
-        id: String,
-        /// Which gateway.
-        #[command(flatten)]
-        gateway: GatewayArgs,
-    },
-    /// Set a tenant's policy as a whole, from a file in TOML or JSON.
-    Set {
-        /// The tenant's name.
-        id: String,
-        /// The file.
-        file: PathBuf,
-        /// Which gateway.
-        #[command(flatten)]
-        gateway: GatewayArgs,
-    },
-}
-
-/// A running gateway, and as whom it is asked.
-#[derive(Clone, Debug, Args)]
-pub struct GatewayArgs {
-    /// The gateway's address.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8420")]
-    pub url: String,
-    /// An API key of an owner or admin.
-    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
-    pub key: Option<String>,
 }
 
 /// A data directory that no gateway is using, and how to open it.
@@ -639,50 +447,6 @@ pub struct RecipesKpisArgs {
     /// Where.
     #[command(flatten)]
     pub open: OpenArgs,
-}
-
-/// `conclave directives`
-#[derive(Debug, Subcommand)]
-pub enum DirectivesCommand {
-    /// Print every directive in force.
-    List(DirectivesListArgs),
-    /// Say whether a set is whole and signed by the key this program was built with.
-    Verify(DirectivesSetArgs),
-    /// Sign a set of your own; prints the public key to build with.
-    Sign(DirectivesSignArgs),
-}
-
-/// `conclave directives list`
-#[derive(Debug, Args)]
-pub struct DirectivesListArgs {
-    /// en or ja.
-    #[arg(long, default_value = "en")]
-    pub language: String,
-    /// Which.
-    #[command(flatten)]
-    pub set: DirectivesSetArgs,
-}
-
-/// Which set of directives.
-#[derive(Debug, Args)]
-pub struct DirectivesSetArgs {
-    /// A set of your own, its signature beside it as `.sig`; without one, the set in force.
-    #[arg(value_name = "FILE")]
-    pub file: Option<PathBuf>,
-    /// The configuration file, whose `directives.file` is in force; without one, the set compiled in.
-    #[arg(long, value_name = "FILE", env = "CONCLAVE_CONFIG", conflicts_with = "file")]
-    pub config: Option<PathBuf>,
-}
-
-/// `conclave directives sign`
-#[derive(Debug, Args)]
-pub struct DirectivesSignArgs {
-    /// The set.
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// A file with the private seed: 32 bytes, plain or as 64 hexadecimal digits; never commit it.
-    #[arg(long, value_name = "FILE")]
-    pub seed: PathBuf,
 }
 
 /// `conclave config`

@@ -5,8 +5,6 @@ mod anchor_file;
 mod assemble;
 mod bare;
 mod cli;
-mod cli_keys;
-mod cli_people;
 mod commands;
 mod config;
 mod governing;

@@ -5,7 +5,7 @@
 use super::Answer;
 use super::people::ask;
 use crate::cli::DataArgs;
-use crate::cli_people::{PeopleCommand, PersonArgs};
+use crate::cli::people::{PeopleCommand, PersonArgs};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use anyhow::bail;

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use crate::assemble;
-use crate::cli::{DirectivesCommand, DirectivesSetArgs};
+use crate::cli::directives::{DirectivesCommand, DirectivesSetArgs};
 use crate::config::{Config, Directives, load};
 use crate::output;
 use anyhow::{Context, anyhow};

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use crate::cli::DataArgs;
-use crate::cli_keys::{KeyCreateArgs, KeyRotateArgs, KeysCommand, RotateArgs};
+use crate::cli::keys::{KeyCreateArgs, KeyRotateArgs, KeysCommand, RotateArgs};
 use crate::config::{self, SecretRef};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};

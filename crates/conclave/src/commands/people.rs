@@ -4,7 +4,7 @@
 //! who asks it over HTTP.
 
 use super::Answer;
-use crate::cli_people::{
+use crate::cli::people::{
     ConsentsCommand, EvidenceArgs, HouseArgs, ProtocolsCommand, ReviewsCommand, WebhooksCommand,
 };
 use crate::output;

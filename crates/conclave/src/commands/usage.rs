@@ -2,7 +2,7 @@
 
 use super::Answer;
 use super::people::{ask, escaped, printable};
-use crate::cli_people::UsageArgs;
+use crate::cli::people::UsageArgs;
 use crate::output;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! `conclave ledger export`: the log as files that anybody can check.
 
 use super::super::Answer;
-use crate::cli::LedgerExportArgs;
+use crate::cli::ledger::LedgerExportArgs;
 use crate::output;
 use anyhow::{Context, anyhow, bail};
 use conclave_core::AuditId;

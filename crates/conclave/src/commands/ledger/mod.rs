@@ -11,7 +11,8 @@ mod tiled;
 mod verify;
 
 use super::Answer;
-use crate::cli::{DataArgs, LedgerCommand, LedgerSource};
+use crate::cli::DataArgs;
+use crate::cli::ledger::{LedgerCommand, LedgerSource};
 use crate::output;
 use anyhow::Context;
 use conclave_ledger::VerifierKey;

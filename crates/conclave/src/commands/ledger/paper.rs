@@ -2,7 +2,7 @@
 
 use super::super::Answer;
 use super::{Place, parse_vkey, place, reader};
-use crate::cli::{LedgerProveArgs, LedgerReceiptArgs, LedgerSource};
+use crate::cli::ledger::{LedgerProveArgs, LedgerReceiptArgs, LedgerSource};
 use crate::output;
 use anyhow::{Context, anyhow, bail};
 use conclave_core::AuditId;

@@ -1,7 +1,7 @@
 //! `conclave ledger rotate-key`: hand the signing of checkpoints over to a new key.
 
 use super::super::Answer;
-use crate::cli::LedgerRotateArgs;
+use crate::cli::ledger::LedgerRotateArgs;
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
 use conclave_store::{Stamp, Store, StoreOptions};

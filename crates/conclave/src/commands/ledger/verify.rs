@@ -5,7 +5,7 @@ use super::audit::audit;
 use super::second::{self, Equivocation};
 use super::tiled::TiledLog;
 use super::{Place, parse_vkey, place, reader};
-use crate::cli::LedgerVerifyArgs;
+use crate::cli::ledger::LedgerVerifyArgs;
 use crate::output;
 use anyhow::{Context, bail};
 use conclave_engine::replay;

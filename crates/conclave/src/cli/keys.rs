@@ -1,6 +1,6 @@
 //! The part of the command line that is about API keys.
 
-use crate::cli::{DataArgs, OpenArgs};
+use super::{DataArgs, OpenArgs};
 use clap::{Args, Subcommand, ValueEnum};
 use conclave_engine::KeyRole;
 

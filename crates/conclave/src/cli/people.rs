@@ -1,7 +1,7 @@
 //! The part of the command line that speaks to a running gateway about people.
 
-use crate::cli::DataArgs;
-use crate::cli_keys::RoleName;
+use super::DataArgs;
+use super::keys::RoleName;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 

@@ -1,0 +1,144 @@
+//! The part of the command line that is about the ledger.
+
+use super::{DataArgs, DatabaseArg, OpenArgs};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `conclave ledger`
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// Re-hash every entry, tile and body, check every checkpoint, and run every consensus again.
+    ///
+    /// Exit 0: everything holds. Exit 1: the first altered, missing or reordered entry is named.
+    /// Exit 2: it could not be checked.
+    Verify(LedgerVerifyArgs),
+    /// Print the proof that a decision is in the log, as a C2SP tlog-proof.
+    Prove(LedgerProveArgs),
+    /// Print the receipt of a decision, or check one offline.
+    Receipt(LedgerReceiptArgs),
+    /// Write the log to a directory that anybody can check: tiles, bundles, bodies, JSON lines.
+    Export(LedgerExportArgs),
+    /// Print the last signed checkpoint.
+    Checkpoint(LedgerSource),
+    /// Print the keys that sign checkpoints, the one in force first.
+    Vkey(LedgerSource),
+    /// Hand the signing of checkpoints over to a new key; the gateway must not run meanwhile.
+    RotateKey(LedgerRotateArgs),
+    /// Derive the query tables again from the log; the log is only read.
+    ///
+    /// With SQLite the gateway must not run meanwhile; with PostgreSQL replicas wait for it.
+    Rebuild(DataArgs),
+    /// Go on with a database that came back older than it was, and give up what it lost.
+    ///
+    /// Only where the gateway says `restored_database` and cannot make it whole by itself. What is still
+    /// in the data directory is handed over again; the log gets an entry that names both sizes and roots.
+    /// No gateway may run on the directory. Exit 1: there is nothing to accept.
+    AcceptRestore(OpenArgs),
+}
+
+/// Where a ledger is read from.
+#[derive(Clone, Debug, Args)]
+pub struct LedgerSource {
+    /// The data directory of a gateway, running or not [default: conclave-data].
+    #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA", conflicts_with_all = ["export", "url"])]
+    pub data: Option<PathBuf>,
+    /// The PostgreSQL that holds it.
+    #[command(flatten)]
+    pub database: DatabaseArg,
+    /// A directory that `ledger export` wrote.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "database"])]
+    pub export: Option<PathBuf>,
+    /// A running gateway.
+    #[arg(long, value_name = "URL", conflicts_with = "database")]
+    pub url: Option<String>,
+}
+
+/// With which key a gateway is asked.
+#[derive(Clone, Debug, Args)]
+pub struct LedgerKeyArg {
+    /// With --url: an API key, of an auditor for entries.
+    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
+    pub key: Option<String>,
+}
+
+/// `conclave ledger verify`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerVerifyArgs {
+    /// Where.
+    #[command(flatten)]
+    pub source: LedgerSource,
+    /// As whom.
+    #[command(flatten)]
+    pub key: LedgerKeyArg,
+    /// The key that must have signed, from a place you trust; without it, the ledger's own word is
+    /// taken.
+    #[arg(long, value_name = "VKEY")]
+    pub vkey: Option<String>,
+    /// With --export and --url: a checkpoint kept from last time; the log must begin with it. It is
+    /// replaced by the new one when everything holds.
+    #[arg(long, value_name = "FILE")]
+    pub since: Option<PathBuf>,
+    /// A second checkpoint of this log, from somebody else: must tell the same story. If it does not,
+    /// both notes are printed as evidence.
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+}
+
+/// `conclave ledger prove`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerProveArgs {
+    /// The decision.
+    #[arg(value_name = "AUDIT_ID")]
+    pub id: String,
+    /// Where.
+    #[command(flatten)]
+    pub source: LedgerSource,
+    /// As whom.
+    #[command(flatten)]
+    pub key: LedgerKeyArg,
+}
+
+/// `conclave ledger receipt`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerReceiptArgs {
+    /// The decision.
+    #[arg(value_name = "AUDIT_ID", required_unless_present = "check", conflicts_with = "check")]
+    pub id: Option<String>,
+    /// Check this receipt or tlog-proof offline; exit 1 when it proves nothing.
+    #[arg(long, value_name = "FILE", requires = "vkey")]
+    pub check: Option<PathBuf>,
+    /// With --check: the key that must have signed, from a place you trust.
+    #[arg(long, value_name = "VKEY")]
+    pub vkey: Option<String>,
+    /// Where.
+    #[command(flatten)]
+    pub source: LedgerSource,
+    /// As whom.
+    #[command(flatten)]
+    pub key: LedgerKeyArg,
+}
+
+/// `conclave ledger export`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerExportArgs {
+    /// A new or empty directory.
+    #[arg(value_name = "DIR")]
+    pub to: PathBuf,
+    /// Leave out the words: leaves, tiles and checkpoints only.
+    #[arg(long)]
+    pub without_bodies: bool,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
+}
+
+/// `conclave ledger rotate-key`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerRotateArgs {
+    /// Instead of making a new key, end the time in which the old one signs as well.
+    #[arg(long)]
+    pub end_overlap: bool,
+    /// Where.
+    #[command(flatten)]
+    pub data: DataArgs,
+}

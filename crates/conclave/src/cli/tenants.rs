@@ -1,0 +1,66 @@
+//! The part of the command line that is about tenants.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `conclave tenants`
+#[derive(Debug, Subcommand)]
+pub enum TenantsCommand {
+    /// List tenants with their users and projects.
+    List(GatewayArgs),
+    /// Enter a tenant, or change its users and projects.
+    Add(TenantAddArgs),
+    /// What a tenant may do and spend.
+    #[command(subcommand)]
+    Policy(TenantPolicyCommand),
+}
+
+/// `conclave tenants add`
+#[derive(Debug, Args)]
+pub struct TenantAddArgs {
+    /// The tenant's name.
+    pub id: String,
+    /// A user of it; may stand several times.
+    #[arg(long, value_name = "NAME")]
+    pub user: Vec<String>,
+    /// A project of it; may stand several times.
+    #[arg(long, value_name = "NAME")]
+    pub project: Vec<String>,
+    /// Which gateway.
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
+}
+
+/// `conclave tenants policy`
+#[derive(Debug, Subcommand)]
+pub enum TenantPolicyCommand {
+    /// Show what holds for a tenant.
+    Show {
+        /// The tenant's name.
+        id: String,
+        /// Which gateway.
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+    /// Set a tenant's policy as a whole, from a file in TOML or JSON.
+    Set {
+        /// The tenant's name.
+        id: String,
+        /// The file.
+        file: PathBuf,
+        /// Which gateway.
+        #[command(flatten)]
+        gateway: GatewayArgs,
+    },
+}
+
+/// A running gateway, and as whom it is asked.
+#[derive(Clone, Debug, Args)]
+pub struct GatewayArgs {
+    /// The gateway's address.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8420")]
+    pub url: String,
+    /// An API key of an owner or admin.
+    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
+    pub key: Option<String>,
+}
