@@ -5,6 +5,7 @@ pub mod keys;
 pub mod ledger;
 pub mod people;
 pub mod tenants;
+mod typed;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use directives::DirectivesCommand;

@@ -196,3 +196,46 @@ async fn until(ask: impl AsyncFn() -> u16, wished: u16) -> u16 {
 fn ledger_verify_says_when_it_cannot_check() {
     assert_eq!(out(&["ledger", "verify", "--data", "/nonexistent/data"]).0, Some(2));
 }
+
+/// Runs the binary with these variables and none of the caller's own.
+fn out_with(variables: &[(&str, &str)], args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(binary());
+    for name in ["CONCLAVE_DATA", "CONCLAVE_DATABASE", "CONCLAVE_CONFIG", "CONCLAVE_URL"] {
+        command.env_remove(name);
+    }
+    let output = command.args(args).envs(variables.iter().copied()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn conclave_data_made_export_and_url_a_conflict() {
+    let export = tempfile::tempdir().unwrap();
+    std::fs::write(export.path().join("checkpoint"), "the note\n").unwrap();
+    let export = export.path().to_str().unwrap();
+    let variables = [
+        ("CONCLAVE_DATA", "/nonexistent/data"),
+        ("CONCLAVE_DATABASE", "postgres://nobody@127.0.0.1:1/none"),
+    ];
+    let (code, said, why) = out_with(&variables, &["ledger", "checkpoint", "--export", export]);
+    assert_eq!((code, said.as_str()), (Some(0), "the note\n"), "{why}");
+    let (code, _, why) =
+        out_with(&variables, &["ledger", "checkpoint", "--url", "http://127.0.0.1:1"]);
+    assert_eq!((code, why.contains("connection")), (Some(2), true), "{why}");
+    // What is typed together is still a mistake.
+    for typed in [["--data", "x", "--export", export], ["--url", "http://[::1]:1", "--data", "x"]] {
+        let (code, _, why) = out_with(&[], &[&["ledger", "verify"][..], &typed].concat());
+        assert_eq!((code, why.contains("cannot be used with")), (Some(2), true), "{why}");
+    }
+}
+
+#[test]
+fn conclave_config_made_a_set_of_directives_a_conflict() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/directives/directives.toml");
+    let variables = [("CONCLAVE_CONFIG", "/nonexistent/conclave.toml")];
+    let (code, said, why) = out_with(&variables, &["directives", "verify", shipped]);
+    assert_eq!(code, Some(0), "{said}{why}");
+    let typed = ["directives", "verify", shipped, "--config", "x.toml"];
+    let (code, _, why) = out_with(&[], &typed);
+    assert_eq!((code, why.contains("cannot be used with")), (Some(2), true), "{why}");
+}

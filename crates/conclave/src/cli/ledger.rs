@@ -1,7 +1,8 @@
 //! The part of the command line that is about the ledger.
 
-use super::{DataArgs, DatabaseArg, OpenArgs};
-use clap::{Args, Subcommand};
+use super::typed::refuse_together;
+use super::{DataArgs, OpenArgs};
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 
 /// `conclave ledger`
@@ -37,20 +38,56 @@ pub enum LedgerCommand {
 }
 
 /// Where a ledger is read from.
-#[derive(Clone, Debug, Args)]
-pub struct LedgerSource {
-    /// The data directory of a gateway, running or not [default: conclave-data].
-    #[arg(long, value_name = "DIR", env = "CONCLAVE_DATA", conflicts_with_all = ["export", "url"])]
-    pub data: Option<PathBuf>,
-    /// The PostgreSQL that holds it.
-    #[command(flatten)]
-    pub database: DatabaseArg,
+#[derive(Clone, Debug)]
+pub enum LedgerSource {
+    /// A data directory, or the PostgreSQL behind it.
+    Data(DataArgs),
     /// A directory that `ledger export` wrote.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "database"])]
-    pub export: Option<PathBuf>,
-    /// A running gateway.
-    #[arg(long, value_name = "URL", conflicts_with = "database")]
-    pub url: Option<String>,
+    Export(PathBuf),
+    /// The address of a running gateway.
+    Gateway(String),
+}
+
+/// What can be typed to choose a [`LedgerSource`].
+#[derive(Debug, Args)]
+struct LedgerSourceArgs {
+    /// Where the data is, unless another option says to look elsewhere.
+    #[command(flatten)]
+    data: DataArgs,
+    /// Instead: a directory that `ledger export` wrote.
+    #[arg(long, value_name = "DIR")]
+    export: Option<PathBuf>,
+    /// Instead: a running gateway.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+}
+
+impl Args for LedgerSource {
+    fn augment_args(command: Command) -> Command {
+        LedgerSourceArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        LedgerSourceArgs::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for LedgerSource {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        refuse_together(matches, "export", &["data", "database", "url"])?;
+        refuse_together(matches, "url", &["data", "database"])?;
+        let LedgerSourceArgs { data, export, url } = LedgerSourceArgs::from_arg_matches(matches)?;
+        Ok(match (export, url) {
+            (Some(dir), _) => Self::Export(dir),
+            (None, Some(url)) => Self::Gateway(url),
+            (None, None) => Self::Data(data),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// With which key a gateway is asked.

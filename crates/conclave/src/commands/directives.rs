@@ -2,7 +2,7 @@
 
 use super::Answer;
 use crate::assemble;
-use crate::cli::directives::{DirectivesCommand, DirectivesSetArgs};
+use crate::cli::directives::{DirectivesCommand, DirectivesSet};
 use crate::config::{Config, Directives, load};
 use crate::output;
 use anyhow::{Context, anyhow};
@@ -23,9 +23,10 @@ pub fn run(command: &DirectivesCommand, as_json: bool) -> anyhow::Result<Answer>
 }
 
 /// The configuration under which the set that is meant is in force.
-fn meant(set: &DirectivesSetArgs) -> anyhow::Result<Config> {
-    let Some(file) = &set.file else {
-        return Ok(load(set.config.as_deref())?);
+fn config_of(set: &DirectivesSet) -> anyhow::Result<Config> {
+    let file = match set {
+        DirectivesSet::InForce(config) => return Ok(load(config.as_deref())?),
+        DirectivesSet::File(file) => file,
     };
     if !file.is_file() {
         return Err(anyhow!("{} is not there", file.display()));
@@ -33,8 +34,8 @@ fn meant(set: &DirectivesSetArgs) -> anyhow::Result<Config> {
     Ok(Config { directives: Directives { file: Some(file.clone()) }, ..Config::default() })
 }
 
-fn list(set: &DirectivesSetArgs, language: &str, as_json: bool) -> anyhow::Result<Answer> {
-    let instinct = assemble::instinct(&meant(set)?)?;
+fn list(set: &DirectivesSet, language: &str, as_json: bool) -> anyhow::Result<Answer> {
+    let instinct = assemble::instinct(&config_of(set)?)?;
     if as_json {
         output::json(&instinct.iter().collect::<Vec<_>>());
         return Ok(Answer::Yes);
@@ -45,8 +46,8 @@ fn list(set: &DirectivesSetArgs, language: &str, as_json: bool) -> anyhow::Resul
     Ok(Answer::Yes)
 }
 
-fn verify(set: &DirectivesSetArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let checked = assemble::instinct(&meant(set)?);
+fn verify(set: &DirectivesSet, as_json: bool) -> anyhow::Result<Answer> {
+    let checked = assemble::instinct(&config_of(set)?);
     let (good, said, digest) = match &checked {
         Ok(instinct) => (true, "whole and signed by the pinned key".to_owned(), {
             Some(hex::encode(instinct.digest()))

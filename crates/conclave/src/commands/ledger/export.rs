@@ -17,7 +17,7 @@ use std::path::Path;
 /// # Errors
 /// When the ledger cannot be read or the directory cannot be written.
 pub(super) fn run(args: &LedgerExportArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let reader = super::reader(&args.data.data, args.data.database.url()?.as_ref())?;
+    let reader = super::open_reader(&args.data.data, args.data.database.url()?.as_ref())?;
     let note = reader.checkpoint().ok_or_else(|| anyhow!("no checkpoint was signed yet"))?;
     let to = &args.to;
     fs::create_dir_all(to).with_context(|| to.display().to_string())?;

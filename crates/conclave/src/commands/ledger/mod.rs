@@ -21,9 +21,6 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use tiled::{DirLog, TiledLog, UrlLog};
 
-/// Where data is kept unless something else is said.
-const DEFAULT_DATA: &str = "conclave-data";
-
 /// Runs the command.
 ///
 /// # Errors
@@ -43,25 +40,24 @@ pub fn run(command: &LedgerCommand, as_json: bool) -> anyhow::Result<Answer> {
 }
 
 /// A ledger, wherever it is.
-enum Place {
+enum LedgerPlace {
     /// A data directory, with SQLite in it or PostgreSQL behind it.
-    Data(PathBuf, Option<Box<DatabaseUrl>>),
+    Data { dir: PathBuf, database: Option<Box<DatabaseUrl>> },
     /// An export or a gateway.
     Tiled(Box<dyn TiledLog>),
 }
 
-fn place(source: &LedgerSource, key: Option<&str>) -> anyhow::Result<Place> {
-    Ok(match (&source.export, &source.url) {
-        (Some(dir), _) => Place::Tiled(Box::new(DirLog::open(dir)?)),
-        (None, Some(url)) => Place::Tiled(Box::new(UrlLog::open(url, key)?)),
-        (None, None) => {
-            let dir = source.data.clone().unwrap_or_else(|| DEFAULT_DATA.into());
-            Place::Data(dir, source.database.url()?.map(Box::new))
+fn find_ledger(source: &LedgerSource, key: Option<&str>) -> anyhow::Result<LedgerPlace> {
+    Ok(match source {
+        LedgerSource::Export(dir) => LedgerPlace::Tiled(Box::new(DirLog::open(dir)?)),
+        LedgerSource::Gateway(url) => LedgerPlace::Tiled(Box::new(UrlLog::open(url, key)?)),
+        LedgerSource::Data(DataArgs { data, database }) => {
+            LedgerPlace::Data { dir: data.clone(), database: database.url()?.map(Box::new) }
         }
     })
 }
 
-fn reader(dir: &Path, database: Option<&DatabaseUrl>) -> anyhow::Result<LedgerReader> {
+fn open_reader(dir: &Path, database: Option<&DatabaseUrl>) -> anyhow::Result<LedgerReader> {
     Ok(match database {
         Some(url) => LedgerReader::open_database(url, dir)?,
         None => LedgerReader::open(dir)?,

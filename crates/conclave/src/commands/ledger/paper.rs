@@ -1,7 +1,7 @@
 //! What is handed out: receipts, proofs, checkpoints and keys.
 
 use super::super::Answer;
-use super::{Place, parse_vkey, place, reader};
+use super::{LedgerPlace, find_ledger, open_reader, parse_vkey};
 use crate::cli::ledger::{LedgerProveArgs, LedgerReceiptArgs, LedgerSource};
 use crate::output;
 use anyhow::{Context, anyhow, bail};
@@ -54,15 +54,17 @@ fn unknown(id: &str) -> Answer {
 
 fn find(source: &LedgerSource, key: Option<&str>, id: &str) -> anyhow::Result<Option<Receipt>> {
     let audit = AuditId::parse(id).ok_or_else(|| anyhow!("`{id}` is not an audit id"))?;
-    match place(source, key)? {
-        Place::Data(dir, database) => match reader(&dir, database.as_deref())?.receipt(audit)? {
-            ReceiptState::Unknown => Ok(None),
-            ReceiptState::Pending => {
-                bail!("no checkpoint covers the decision yet; start the gateway, it signs one")
+    match find_ledger(source, key)? {
+        LedgerPlace::Data { dir, database } => {
+            match open_reader(&dir, database.as_deref())?.receipt(audit)? {
+                ReceiptState::Unknown => Ok(None),
+                ReceiptState::Pending => {
+                    bail!("no checkpoint covers the decision yet; start the gateway, it signs one")
+                }
+                ReceiptState::Ready(receipt) => Ok(Some(*receipt)),
             }
-            ReceiptState::Ready(receipt) => Ok(Some(*receipt)),
-        },
-        Place::Tiled(log) => {
+        }
+        LedgerPlace::Tiled(log) => {
             let receipt = log.receipt(id)?;
             Ok(receipt.map(|text| Receipt::from_json(&text)).transpose()?)
         }
@@ -118,12 +120,12 @@ fn check(file: &Path, key: &VerifierKey, as_json: bool) -> anyhow::Result<Answer
 /// # Errors
 /// When there is none.
 pub(super) fn checkpoint(source: &LedgerSource, as_json: bool) -> anyhow::Result<Answer> {
-    let note = match place(source, None)? {
-        Place::Data(dir, database) => {
-            let reader = reader(&dir, database.as_deref())?;
+    let note = match find_ledger(source, None)? {
+        LedgerPlace::Data { dir, database } => {
+            let reader = open_reader(&dir, database.as_deref())?;
             reader.checkpoint().ok_or_else(|| anyhow!("no checkpoint was signed yet"))?.to_owned()
         }
-        Place::Tiled(log) => log.text("checkpoint")?,
+        LedgerPlace::Tiled(log) => log.text("checkpoint")?,
     };
     if as_json {
         let opened = SignedNote::parse(&note)?;
@@ -143,9 +145,9 @@ pub(super) fn checkpoint(source: &LedgerSource, as_json: bool) -> anyhow::Result
 /// # Errors
 /// When the keys cannot be read.
 pub(super) fn vkey(source: &LedgerSource, as_json: bool) -> anyhow::Result<Answer> {
-    let keys = match place(source, None)? {
-        Place::Data(dir, database) => reader(&dir, database.as_deref())?.vkeys()?,
-        Place::Tiled(log) => log.vkeys()?,
+    let keys = match find_ledger(source, None)? {
+        LedgerPlace::Data { dir, database } => open_reader(&dir, database.as_deref())?.vkeys()?,
+        LedgerPlace::Tiled(log) => log.vkeys()?,
     };
     let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
     if as_json {

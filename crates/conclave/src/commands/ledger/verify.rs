@@ -4,13 +4,13 @@ use super::super::Answer;
 use super::audit::audit;
 use super::second::{self, Equivocation};
 use super::tiled::TiledLog;
-use super::{Place, parse_vkey, place, reader};
+use super::{LedgerPlace, find_ledger, open_reader, parse_vkey};
 use crate::cli::ledger::LedgerVerifyArgs;
 use crate::output;
 use anyhow::{Context, bail};
 use conclave_engine::replay;
-use conclave_ledger::Report;
-use conclave_store::{Inspection, inspect, inspect_database};
+use conclave_ledger::{Report, VerifierKey};
+use conclave_store::{DatabaseUrl, Inspection, inspect, inspect_database};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -18,85 +18,98 @@ use std::path::Path;
 /// The largest checkpoint that is read from a file.
 const NOTE_BYTES_MAX: u64 = 64 << 10;
 
+/// What a check of a ledger came to.
+struct Findings {
+    report: Report,
+    /// Whether the leaves were to be had, or only their hashes.
+    with_leaves: bool,
+    /// What contradicts the second checkpoint that was given.
+    equivocation: Option<Equivocation>,
+}
+
+impl Findings {
+    fn holds(&self) -> bool {
+        self.report.ok && self.equivocation.is_none()
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// When the ledger could not be checked at all.
 pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answer> {
     let vkey = args.vkey.as_deref().map(parse_vkey).transpose()?;
+    let findings = match find_ledger(&args.source, args.key.key.as_deref())? {
+        LedgerPlace::Data { dir, database } => {
+            verify_data(&dir, database.as_deref(), vkey.as_ref(), args)?
+        }
+        LedgerPlace::Tiled(log) => verify_tiled(&*log, vkey.as_ref(), args)?,
+    };
+    if as_json {
+        output::json(&as_value(&findings, vkey.is_some()));
+    } else {
+        print(&findings, vkey.is_some());
+    }
+    Ok(if findings.holds() { Answer::Yes } else { Answer::No })
+}
+
+fn verify_data(
+    dir: &Path,
+    database: Option<&DatabaseUrl>,
+    vkey: Option<&VerifierKey>,
+    args: &LedgerVerifyArgs,
+) -> anyhow::Result<Findings> {
+    if args.since.is_some() {
+        bail!("--since goes with --export or --url; a data directory keeps its checkpoints");
+    }
     let second = args.checkpoint.as_deref().map(second::read).transpose()?;
     let mut bar = Progress::new();
-    let mut against = None;
-    let (report, with_leaves) = match place(&args.source, args.key.key.as_deref())? {
-        Place::Data(dir, url) => {
-            if args.since.is_some() {
-                bail!(
-                    "--since goes with --export or --url; a data directory keeps its checkpoints"
-                );
-            }
-            let inspection = Inspection {
-                progress: Some(Box::new(|done, all| bar.show(done, all))),
-                check: Some(Box::new(|_, leaf, _| replay(leaf).map_err(|error| error.to_string()))),
-                vkey: vkey.clone(),
-                root_key: None,
-            };
-            let report = match &url {
-                Some(url) => inspect_database(url, Some(&dir), inspection)?,
-                None => inspect(&dir, inspection)?,
-            };
-            if let Some(theirs) = second {
-                let reader = reader(&dir, url.as_deref())?;
-                against = second::against_ledger(&reader, vkey.as_ref(), theirs)?;
-            }
-            (report, true)
-        }
-        Place::Tiled(log) => {
-            let keys = match &vkey {
-                Some(key) => vec![key.clone()],
-                None => log.vkeys()?,
-            };
-            let verified = verify_tiled(&*log, &keys, args.since.as_deref(), &mut bar)?;
-            if let Some(theirs) = second.filter(|_| verified.0.ok) {
-                against = second::against_tiles(&*log, &keys, theirs)?;
-            }
-            verified
-        }
+    let inspection = Inspection {
+        progress: Some(Box::new(|done, all| bar.show(done, all))),
+        check: Some(Box::new(|_, leaf, _| replay(leaf).map_err(|error| error.to_string()))),
+        vkey: vkey.cloned(),
+        root_key: None,
+    };
+    let report = match database {
+        Some(url) => inspect_database(url, Some(dir), inspection)?,
+        None => inspect(dir, inspection)?,
+    };
+    let equivocation = match second {
+        Some(theirs) => second::against_ledger(&open_reader(dir, database)?, vkey, theirs)?,
+        None => None,
     };
     bar.clear();
-    if as_json {
-        let mut value = as_value(&report, vkey.is_some(), with_leaves);
-        value["ok"] = (report.ok && against.is_none()).into();
-        value["equivocation"] = against.as_ref().map_or(json!(null), Equivocation::as_value);
-        output::json(&value);
-    } else {
-        print(&report, vkey.is_some());
-        if !with_leaves {
-            output::line("  only hashes were looked at; entries need an auditor's key: --key");
-        }
-    }
-    if let Some(found) = against.as_ref().filter(|_| !as_json) {
-        output::line(&found.lines());
-    }
-    Ok(if report.ok && against.is_none() { Answer::Yes } else { Answer::No })
+    Ok(Findings { report, with_leaves: true, equivocation })
 }
 
 fn verify_tiled(
     log: &dyn TiledLog,
-    keys: &[conclave_ledger::VerifierKey],
-    since: Option<&Path>,
-    bar: &mut Progress,
-) -> anyhow::Result<(Report, bool)> {
-    let before = since.map(kept).transpose()?.flatten();
-    let mut tell = |done, all| bar.show(done, all);
-    let audited = audit(log, keys, before.as_deref(), &mut tell)?;
-    if let Some(file) = since.filter(|_| audited.report.ok) {
-        std::fs::write(file, &audited.note).with_context(|| file.display().to_string())?;
+    vkey: Option<&VerifierKey>,
+    args: &LedgerVerifyArgs,
+) -> anyhow::Result<Findings> {
+    let second = args.checkpoint.as_deref().map(second::read).transpose()?;
+    let keys = match vkey {
+        Some(key) => vec![key.clone()],
+        None => log.vkeys()?,
+    };
+    let since = args.since.as_deref();
+    let before = since.map(read_last_checkpoint).transpose()?.flatten();
+    let mut bar = Progress::new();
+    let audit = audit(log, &keys, before.as_deref(), &mut |done, all| bar.show(done, all))?;
+    if let Some(file) = since.filter(|_| audit.report.ok) {
+        std::fs::write(file, &audit.note).with_context(|| file.display().to_string())?;
     }
-    Ok((audited.report, audited.with_leaves))
+    // A log that does not hold by itself needs no second witness against it.
+    let equivocation = match second.filter(|_| audit.report.ok) {
+        Some(theirs) => second::against_tiles(log, &keys, theirs)?,
+        None => None,
+    };
+    bar.clear();
+    Ok(Findings { report: audit.report, with_leaves: audit.with_leaves, equivocation })
 }
 
 /// The checkpoint of last time; `None` at the first time.
-fn kept(file: &Path) -> anyhow::Result<Option<String>> {
+fn read_last_checkpoint(file: &Path) -> anyhow::Result<Option<String>> {
     if !file.exists() {
         return Ok(None);
     }
@@ -107,9 +120,10 @@ fn kept(file: &Path) -> anyhow::Result<Option<String>> {
     Ok(Some(std::fs::read_to_string(file).with_context(|| file.display().to_string())?))
 }
 
-fn as_value(report: &Report, pinned: bool, with_leaves: bool) -> serde_json::Value {
+fn as_value(findings: &Findings, pinned: bool) -> serde_json::Value {
+    let report = &findings.report;
     json!({
-        "ok": report.ok,
+        "ok": findings.holds(),
         "entries": report.entries,
         "pending": report.pending,
         "root": report.root,
@@ -119,7 +133,7 @@ fn as_value(report: &Report, pinned: bool, with_leaves: bool) -> serde_json::Val
         "checkpoints": report.checkpoints,
         "signed": report.signed,
         "key_given": pinned,
-        "leaves_checked": with_leaves,
+        "leaves_checked": findings.with_leaves,
         "kinds": report.kinds,
         "outcomes": report.outcomes,
         "refused": report.refused,
@@ -128,10 +142,12 @@ fn as_value(report: &Report, pinned: bool, with_leaves: bool) -> serde_json::Val
             "id": bad.id.map(|id| id.to_string()),
             "problem": bad.problem.to_string(),
         })),
+        "equivocation": findings.equivocation.as_ref().map(Equivocation::as_value),
     })
 }
 
-fn print(report: &Report, pinned: bool) {
+fn print(findings: &Findings, pinned: bool) {
+    let report = &findings.report;
     match &report.first_bad {
         None => output::line(&format!(
             "{} {} entries, root {}",
@@ -158,6 +174,12 @@ fn print(report: &Report, pinned: bool) {
     }
     for (kind, count) in &report.kinds {
         output::line(&format!("  {kind:<20} {count}"));
+    }
+    if !findings.with_leaves {
+        output::line("  only hashes were looked at; entries need an auditor's key: --key");
+    }
+    if let Some(equivocation) = &findings.equivocation {
+        output::line(&equivocation.lines());
     }
 }
 
