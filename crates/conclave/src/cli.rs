@@ -1,6 +1,7 @@
 //! The map of the command line.
 
 pub mod directives;
+pub mod gateway;
 pub mod keys;
 pub mod ledger;
 pub mod people;

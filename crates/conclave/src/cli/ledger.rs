@@ -1,6 +1,7 @@
 //! The part of the command line that is about the ledger.
 
-use super::typed::refuse_together;
+use super::gateway::GatewayArgs;
+use super::typed::{is_given, is_typed, refuse_together};
 use super::{DataArgs, OpenArgs};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use std::path::PathBuf;
@@ -44,8 +45,8 @@ pub enum LedgerSource {
     Data(DataArgs),
     /// A directory that `ledger export` wrote.
     Export(PathBuf),
-    /// The address of a running gateway.
-    Gateway(String),
+    /// A running gateway.
+    Gateway(GatewayArgs),
 }
 
 /// What can be typed to choose a [`LedgerSource`].
@@ -57,30 +58,41 @@ struct LedgerSourceArgs {
     /// Instead: a directory that `ledger export` wrote.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
-    /// Instead: a running gateway.
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
+    /// Which gateway is asked instead.
+    #[command(flatten)]
+    gateway: GatewayArgs,
 }
 
 impl Args for LedgerSource {
     fn augment_args(command: Command) -> Command {
-        LedgerSourceArgs::augment_args(command)
+        for_ledger(LedgerSourceArgs::augment_args(command))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        LedgerSourceArgs::augment_args_for_update(command)
+        for_ledger(LedgerSourceArgs::augment_args_for_update(command))
     }
+}
+
+/// Says what the options of a gateway mean where one is only asked if somebody says so.
+fn for_ledger(command: Command) -> Command {
+    command
+        .mut_arg("url", |url| url.help("Instead: a running gateway").hide_default_value(true))
+        .mut_arg("key", |key| key.help("With --url: an API key, of an auditor for entries"))
 }
 
 impl FromArgMatches for LedgerSource {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         refuse_together(matches, "export", &["data", "database", "url"])?;
         refuse_together(matches, "url", &["data", "database"])?;
-        let LedgerSourceArgs { data, export, url } = LedgerSourceArgs::from_arg_matches(matches)?;
-        Ok(match (export, url) {
-            (Some(dir), _) => Self::Export(dir),
-            (None, Some(url)) => Self::Gateway(url),
-            (None, None) => Self::Data(data),
+        let LedgerSourceArgs { data, export, gateway } =
+            LedgerSourceArgs::from_arg_matches(matches)?;
+        // What is typed wins over every variable, and a ledger at hand over one that is asked for.
+        let data_is_given = is_given(matches, "data") || is_given(matches, "database");
+        let asks_gateway = is_typed(matches, "url") || (is_given(matches, "url") && !data_is_given);
+        Ok(match export {
+            Some(dir) => Self::Export(dir),
+            None if asks_gateway => Self::Gateway(gateway),
+            None => Self::Data(data),
         })
     }
 
@@ -90,23 +102,12 @@ impl FromArgMatches for LedgerSource {
     }
 }
 
-/// With which key a gateway is asked.
-#[derive(Clone, Debug, Args)]
-pub struct LedgerKeyArg {
-    /// With --url: an API key, of an auditor for entries.
-    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
-    pub key: Option<String>,
-}
-
 /// `conclave ledger verify`
 #[derive(Clone, Debug, Args)]
 pub struct LedgerVerifyArgs {
     /// Where.
     #[command(flatten)]
     pub source: LedgerSource,
-    /// As whom.
-    #[command(flatten)]
-    pub key: LedgerKeyArg,
     /// The key that must have signed, from a place you trust; without it, the ledger's own word is
     /// taken.
     #[arg(long, value_name = "VKEY")]
@@ -130,9 +131,6 @@ pub struct LedgerProveArgs {
     /// Where.
     #[command(flatten)]
     pub source: LedgerSource,
-    /// As whom.
-    #[command(flatten)]
-    pub key: LedgerKeyArg,
 }
 
 /// `conclave ledger receipt`
@@ -150,9 +148,6 @@ pub struct LedgerReceiptArgs {
     /// Where.
     #[command(flatten)]
     pub source: LedgerSource,
-    /// As whom.
-    #[command(flatten)]
-    pub key: LedgerKeyArg,
 }
 
 /// `conclave ledger export`

@@ -1,20 +1,10 @@
 //! The part of the command line that speaks to a running gateway about people.
 
 use super::DataArgs;
+use super::gateway::GatewayArgs;
 use super::keys::RoleName;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
-
-/// Which gateway, and as whom.
-#[derive(Clone, Debug, Args)]
-pub struct HouseArgs {
-    /// A running gateway.
-    #[arg(long, value_name = "URL", env = "CONCLAVE_URL", default_value = "http://127.0.0.1:8420")]
-    pub url: String,
-    /// An API key of a role that may.
-    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
-    pub key: Option<String>,
-}
 
 /// `conclave people`
 #[derive(Debug, Subcommand)]
@@ -53,7 +43,7 @@ pub struct PersonArgs {
     pub data: DataArgs,
     /// Which gateway, where a community is named.
     #[command(flatten)]
-    pub house: HouseArgs,
+    pub gateway: GatewayArgs,
 }
 
 /// `conclave usage`
@@ -80,7 +70,7 @@ pub struct UsageArgs {
     pub offset: u32,
     /// Which gateway.
     #[command(flatten)]
-    pub house: HouseArgs,
+    pub gateway: GatewayArgs,
 }
 
 /// `conclave reviews`
@@ -96,7 +86,7 @@ pub enum ReviewsCommand {
         community: Option<String>,
         /// Which gateway.
         #[command(flatten)]
-        house: HouseArgs,
+        gateway: GatewayArgs,
     },
     /// Show one review, with what is held if you have claimed it.
     Show(ReviewArgs),
@@ -124,7 +114,7 @@ pub struct ReviewArgs {
     pub id: String,
     /// Which gateway.
     #[command(flatten)]
-    pub house: HouseArgs,
+    pub gateway: GatewayArgs,
 }
 
 /// `conclave reviews decide`
@@ -188,7 +178,7 @@ pub enum ConsentsCommand {
         subject: String,
         /// Which gateway.
         #[command(flatten)]
-        house: HouseArgs,
+        gateway: GatewayArgs,
     },
     /// Keep what a person has agreed to.
     Give(GiveArgs),
@@ -201,7 +191,7 @@ pub enum ConsentsCommand {
         evidence: EvidenceArgs,
         /// Which gateway.
         #[command(flatten)]
-        house: HouseArgs,
+        gateway: GatewayArgs,
     },
 }
 
@@ -227,7 +217,7 @@ pub struct GiveArgs {
     pub evidence: EvidenceArgs,
     /// Which gateway.
     #[command(flatten)]
-    pub house: HouseArgs,
+    pub gateway: GatewayArgs,
 }
 
 /// What shows that somebody said it.
@@ -245,14 +235,14 @@ pub struct EvidenceArgs {
 #[derive(Debug, Subcommand)]
 pub enum ProtocolsCommand {
     /// List the protocols of communities, as far as you may see them.
-    List(HouseArgs),
+    List(GatewayArgs),
     /// Show one protocol.
     Show {
         /// Whose.
         community: String,
         /// Which gateway.
         #[command(flatten)]
-        house: HouseArgs,
+        gateway: GatewayArgs,
     },
     /// Lay down or change a protocol, as an elder of its community.
     Set {
@@ -263,7 +253,7 @@ pub enum ProtocolsCommand {
         file: PathBuf,
         /// Which gateway.
         #[command(flatten)]
-        house: HouseArgs,
+        gateway: GatewayArgs,
     },
     /// Name an elder: the first as the owner, others as an elder of the community.
     NameElder {
@@ -276,7 +266,7 @@ pub enum ProtocolsCommand {
         person: String,
         /// Which gateway.
         #[command(flatten)]
-        house: HouseArgs,
+        gateway: GatewayArgs,
     },
     /// Remove an elder, as an elder of the community.
     RemoveElder {
@@ -286,7 +276,7 @@ pub enum ProtocolsCommand {
         holder: String,
         /// Which gateway.
         #[command(flatten)]
-        house: HouseArgs,
+        gateway: GatewayArgs,
     },
 }
 
@@ -294,7 +284,7 @@ pub enum ProtocolsCommand {
 #[derive(Debug, Subcommand)]
 pub enum WebhooksCommand {
     /// List webhooks, without their secrets.
-    List(HouseArgs),
+    List(GatewayArgs),
     /// Make a webhook; its secret is shown once.
     Add {
         /// Where events are sent to.
@@ -305,7 +295,7 @@ pub enum WebhooksCommand {
         events: Vec<String>,
         /// Which gateway.
         #[command(flatten)]
-        house: HouseArgs,
+        gateway: GatewayArgs,
     },
     /// End a webhook.
     Remove(WebhookArgs),
@@ -337,5 +327,5 @@ pub struct WebhookArgs {
     pub id: String,
     /// Which gateway.
     #[command(flatten)]
-    pub house: HouseArgs,
+    pub gateway: GatewayArgs,
 }

@@ -1,5 +1,6 @@
 //! The part of the command line that is about tenants.
 
+use super::gateway::GatewayArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -52,15 +53,4 @@ pub enum TenantPolicyCommand {
         #[command(flatten)]
         gateway: GatewayArgs,
     },
-}
-
-/// A running gateway, and as whom it is asked.
-#[derive(Clone, Debug, Args)]
-pub struct GatewayArgs {
-    /// The gateway's address.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8420")]
-    pub url: String,
-    /// An API key of an owner or admin.
-    #[arg(long, value_name = "KEY", env = "CONCLAVE_KEY", hide_env_values = true)]
-    pub key: Option<String>,
 }

@@ -12,6 +12,11 @@ pub fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
+/// Whether an option was typed or has its value from a variable, and not only by default.
+pub fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    is_typed(matches, id) || matches.value_source(id) == Some(ValueSource::EnvVariable)
+}
+
 /// Refuses an option that was typed together with one of the others.
 ///
 /// # Errors

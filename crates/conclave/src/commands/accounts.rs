@@ -84,7 +84,7 @@ fn name_elder(args: &PersonArgs, community: &str) -> anyhow::Result<()> {
     );
     let path = format!("v1/protocols/{community}/elders/{holder}");
     let body: Value = json!({"person": args.name});
-    ask(&args.house, "PUT", &path, Some(body)).map(|_| ())
+    ask(&args.gateway, "PUT", &path, Some(body)).map(|_| ())
 }
 
 fn list(book: &PeopleBook, as_json: bool) -> anyhow::Result<Answer> {

@@ -4,8 +4,9 @@
 //! who asks it over HTTP.
 
 use super::Answer;
+use crate::cli::gateway::GatewayArgs;
 use crate::cli::people::{
-    ConsentsCommand, EvidenceArgs, HouseArgs, ProtocolsCommand, ReviewsCommand, WebhooksCommand,
+    ConsentsCommand, EvidenceArgs, ProtocolsCommand, ReviewsCommand, WebhooksCommand,
 };
 use crate::output;
 use anyhow::{Context, anyhow, bail};
@@ -25,26 +26,31 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 pub fn reviews(command: &ReviewsCommand, as_json: bool) -> anyhow::Result<Answer> {
     let one = |id: &str| format!("v1/reviews/{}", escaped(id));
     match command {
-        ReviewsCommand::List { status, community, house } => {
+        ReviewsCommand::List { status, community, gateway } => {
             let given = [("status", status), ("community", community)];
             let filters = given
                 .into_iter()
                 .filter_map(|(name, value)| Some(format!("{name}={}", escaped(value.as_deref()?))));
             let query = filters.collect::<Vec<_>>().join("&");
-            let found = ask(house, "GET", &format!("v1/reviews?{query}"), None)?;
+            let found = ask(gateway, "GET", &format!("v1/reviews?{query}"), None)?;
             show_list(
                 &found,
                 as_json,
                 &["id", "status", "priority", "kind", "community", "due_ms"],
             );
         }
-        ReviewsCommand::Show(args) => show(&ask(&args.house, "GET", &one(&args.id), None)?),
+        ReviewsCommand::Show(args) => show(&ask(&args.gateway, "GET", &one(&args.id), None)?),
         ReviewsCommand::Claim(args) => {
-            show(&ask(&args.house, "POST", &format!("{}/claim", one(&args.id)), Some(json!({})))?);
+            show(&ask(
+                &args.gateway,
+                "POST",
+                &format!("{}/claim", one(&args.id)),
+                Some(json!({})),
+            )?);
         }
         ReviewsCommand::Release { token, review } => {
             let path = format!("{}/release", one(&review.id));
-            show(&ask(&review.house, "POST", &path, Some(json!({"token": token})))?);
+            show(&ask(&review.gateway, "POST", &path, Some(json!({"token": token})))?);
         }
         ReviewsCommand::Decide(args) => {
             let mut body = json!({
@@ -56,10 +62,10 @@ pub fn reviews(command: &ReviewsCommand, as_json: bool) -> anyhow::Result<Answer
                 body["text"] = text.as_str().into();
             }
             let path = format!("{}/decide", one(&args.review.id));
-            show(&ask(&args.review.house, "POST", &path, Some(body))?);
+            show(&ask(&args.review.gateway, "POST", &path, Some(body))?);
         }
         ReviewsCommand::Result(args) => {
-            let found = ask(&args.house, "GET", &format!("{}/result", one(&args.id)), None)?;
+            let found = ask(&args.gateway, "GET", &format!("{}/result", one(&args.id)), None)?;
             show(&found);
             let approved = found["status"] == "approved";
             return Ok(if approved { Answer::Yes } else { Answer::No });
@@ -74,9 +80,9 @@ pub fn reviews(command: &ReviewsCommand, as_json: bool) -> anyhow::Result<Answer
 /// When the gateway cannot be reached or does not permit it.
 pub fn consents(command: &ConsentsCommand, as_json: bool) -> anyhow::Result<Answer> {
     match command {
-        ConsentsCommand::List { subject, house } => {
+        ConsentsCommand::List { subject, gateway } => {
             let path = format!("v1/consents?subject={}", escaped(subject));
-            let found = ask(house, "GET", &path, None)?;
+            let found = ask(gateway, "GET", &path, None)?;
             show_list(&found, as_json, &["id", "scopes", "purposes", "expires_ms", "withdrawn"]);
         }
         ConsentsCommand::Give(args) => {
@@ -85,11 +91,11 @@ pub fn consents(command: &ConsentsCommand, as_json: bool) -> anyhow::Result<Answ
                 "parties": args.parties, "expires_ms": args.expires_ms,
                 "evidence": evidence(&args.evidence),
             });
-            show(&ask(&args.house, "POST", "v1/consents", Some(body))?);
+            show(&ask(&args.gateway, "POST", "v1/consents", Some(body))?);
         }
-        ConsentsCommand::Withdraw { id, evidence: shown, house } => {
+        ConsentsCommand::Withdraw { id, evidence: shown, gateway } => {
             let body = json!({"evidence": evidence(shown)});
-            show(&ask(house, "DELETE", &format!("v1/consents/{}", escaped(id)), Some(body))?);
+            show(&ask(gateway, "DELETE", &format!("v1/consents/{}", escaped(id)), Some(body))?);
         }
     }
     Ok(Answer::Yes)
@@ -106,27 +112,27 @@ fn evidence(given: &EvidenceArgs) -> Value {
 pub fn protocols(command: &ProtocolsCommand, as_json: bool) -> anyhow::Result<Answer> {
     let one = |community: &str| format!("v1/protocols/{}", escaped(community));
     match command {
-        ProtocolsCommand::List(house) => {
-            let found = ask(house, "GET", "v1/protocols", None)?;
+        ProtocolsCommand::List(gateway) => {
+            let found = ask(gateway, "GET", "v1/protocols", None)?;
             show_list(&found, as_json, &["community", "version", "restrictions", "contact"]);
         }
-        ProtocolsCommand::Show { community, house } => {
-            show(&ask(house, "GET", &one(community), None)?);
+        ProtocolsCommand::Show { community, gateway } => {
+            show(&ask(gateway, "GET", &one(community), None)?);
         }
-        ProtocolsCommand::Set { community, file, house } => {
+        ProtocolsCommand::Set { community, file, gateway } => {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
             let body: Value = serde_json::from_str(&text)
                 .with_context(|| format!("{} is not JSON", file.display()))?;
-            show(&ask(house, "PUT", &one(community), Some(body))?);
+            show(&ask(gateway, "PUT", &one(community), Some(body))?);
         }
-        ProtocolsCommand::NameElder { community, holder, person, house } => {
+        ProtocolsCommand::NameElder { community, holder, person, gateway } => {
             let path = format!("{}/elders/{}", one(community), escaped(holder));
-            show(&ask(house, "PUT", &path, Some(json!({"person": person})))?);
+            show(&ask(gateway, "PUT", &path, Some(json!({"person": person})))?);
         }
-        ProtocolsCommand::RemoveElder { community, holder, house } => {
+        ProtocolsCommand::RemoveElder { community, holder, gateway } => {
             let path = format!("{}/elders/{}", one(community), escaped(holder));
-            show(&ask(house, "DELETE", &path, None)?);
+            show(&ask(gateway, "DELETE", &path, None)?);
         }
     }
     Ok(Answer::Yes)
@@ -139,40 +145,45 @@ pub fn protocols(command: &ProtocolsCommand, as_json: bool) -> anyhow::Result<An
 pub fn webhooks(command: &WebhooksCommand, as_json: bool) -> anyhow::Result<Answer> {
     let one = |id: &str| format!("v1/webhooks/{}", escaped(id));
     match command {
-        WebhooksCommand::List(house) => {
-            let found = ask(house, "GET", "v1/webhooks", None)?;
+        WebhooksCommand::List(gateway) => {
+            let found = ask(gateway, "GET", "v1/webhooks", None)?;
             show_list(&found, as_json, &["id", "url", "events"]);
         }
-        WebhooksCommand::Add { address, events, house } => {
+        WebhooksCommand::Add { address, events, gateway } => {
             let body = json!({"url": address, "events": events});
-            show(&ask(house, "POST", "v1/webhooks", Some(body))?);
+            show(&ask(gateway, "POST", "v1/webhooks", Some(body))?);
         }
-        WebhooksCommand::Remove(args) => show(&ask(&args.house, "DELETE", &one(&args.id), None)?),
+        WebhooksCommand::Remove(args) => show(&ask(&args.gateway, "DELETE", &one(&args.id), None)?),
         WebhooksCommand::Secret(args) => {
-            show(&ask(&args.house, "POST", &format!("{}/secret", one(&args.id)), Some(json!({})))?);
+            show(&ask(
+                &args.gateway,
+                "POST",
+                &format!("{}/secret", one(&args.id)),
+                Some(json!({})),
+            )?);
         }
         WebhooksCommand::Events { state, webhook } => {
             let path = format!("{}/events?state={}", one(&webhook.id), escaped(state));
-            let found = ask(&webhook.house, "GET", &path, None)?;
+            let found = ask(&webhook.gateway, "GET", &path, None)?;
             show_list(&found, as_json, &["id", "type", "state", "attempts", "trouble"]);
         }
         WebhooksCommand::Resend { event, webhook } => {
             let path = format!("{}/events/{}/resend", one(&webhook.id), escaped(event));
-            show(&ask(&webhook.house, "POST", &path, Some(json!({})))?);
+            show(&ask(&webhook.gateway, "POST", &path, Some(json!({})))?);
         }
     }
     Ok(Answer::Yes)
 }
 
 pub(super) fn ask(
-    house: &HouseArgs,
+    gateway: &GatewayArgs,
     method: &str,
     path: &str,
     body: Option<Value>,
 ) -> anyhow::Result<Value> {
-    let key = house.key.as_deref();
+    let key = gateway.key.as_deref();
     let key = key.ok_or_else(|| anyhow!("give an API key with --key or in CONCLAVE_KEY"))?;
-    let client = WebClient::new(&house.url, true, PATIENCE)?;
+    let client = WebClient::new(&gateway.url, true, PATIENCE)?;
     let body = body.map(|body| body.to_string().into_bytes());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = client.ask(method, path, key, body, ANSWER_BYTES_MAX);

@@ -1,7 +1,8 @@
 //! `conclave tenants`: tenants and their policies, through a running gateway.
 
 use super::Answer;
-use crate::cli::tenants::{GatewayArgs, TenantPolicyCommand, TenantsCommand};
+use crate::cli::gateway::GatewayArgs;
+use crate::cli::tenants::{TenantPolicyCommand, TenantsCommand};
 use crate::output;
 use anyhow::{Context, anyhow, bail};
 use conclave_models::WebClient;

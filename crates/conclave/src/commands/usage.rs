@@ -27,7 +27,7 @@ pub fn run(args: &UsageArgs, as_json: bool) -> anyhow::Result<Answer> {
         .filter_map(|(name, value)| Some(format!("{name}={}", escaped(value?))))
         .collect();
     query.push(format!("limit={}&offset={}", args.limit, args.offset));
-    let found = ask(&args.house, "GET", &format!("v1/usage?{}", query.join("&")), None)?;
+    let found = ask(&args.gateway, "GET", &format!("v1/usage?{}", query.join("&")), None)?;
     if as_json {
         output::json(&found);
         return Ok(Answer::Yes);

@@ -47,10 +47,10 @@ enum LedgerPlace {
     Tiled(Box<dyn TiledLog>),
 }
 
-fn find_ledger(source: &LedgerSource, key: Option<&str>) -> anyhow::Result<LedgerPlace> {
+fn find_ledger(source: &LedgerSource) -> anyhow::Result<LedgerPlace> {
     Ok(match source {
         LedgerSource::Export(dir) => LedgerPlace::Tiled(Box::new(DirLog::open(dir)?)),
-        LedgerSource::Gateway(url) => LedgerPlace::Tiled(Box::new(UrlLog::open(url, key)?)),
+        LedgerSource::Gateway(gateway) => LedgerPlace::Tiled(Box::new(UrlLog::open(gateway)?)),
         LedgerSource::Data(DataArgs { data, database }) => {
             LedgerPlace::Data { dir: data.clone(), database: database.url()?.map(Box::new) }
         }

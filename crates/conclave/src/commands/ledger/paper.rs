@@ -23,7 +23,7 @@ pub(super) fn receipt(args: &LedgerReceiptArgs, as_json: bool) -> anyhow::Result
         return check(file, &parse_vkey(vkey)?, as_json);
     }
     let id = args.id.as_deref().unwrap_or_default();
-    let Some(receipt) = find(&args.source, args.key.key.as_deref(), id)? else {
+    let Some(receipt) = find(&args.source, id)? else {
         return Ok(unknown(id));
     };
     output::json(&receipt.to_json()?);
@@ -35,7 +35,7 @@ pub(super) fn receipt(args: &LedgerReceiptArgs, as_json: bool) -> anyhow::Result
 /// # Errors
 /// When it could not be made.
 pub(super) fn prove(args: &LedgerProveArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let Some(receipt) = find(&args.source, args.key.key.as_deref(), &args.id)? else {
+    let Some(receipt) = find(&args.source, &args.id)? else {
         return Ok(unknown(&args.id));
     };
     let text = receipt.to_tlog_proof();
@@ -52,9 +52,9 @@ fn unknown(id: &str) -> Answer {
     Answer::No
 }
 
-fn find(source: &LedgerSource, key: Option<&str>, id: &str) -> anyhow::Result<Option<Receipt>> {
+fn find(source: &LedgerSource, id: &str) -> anyhow::Result<Option<Receipt>> {
     let audit = AuditId::parse(id).ok_or_else(|| anyhow!("`{id}` is not an audit id"))?;
-    match find_ledger(source, key)? {
+    match find_ledger(source)? {
         LedgerPlace::Data { dir, database } => {
             match open_reader(&dir, database.as_deref())?.receipt(audit)? {
                 ReceiptState::Unknown => Ok(None),
@@ -120,7 +120,7 @@ fn check(file: &Path, key: &VerifierKey, as_json: bool) -> anyhow::Result<Answer
 /// # Errors
 /// When there is none.
 pub(super) fn checkpoint(source: &LedgerSource, as_json: bool) -> anyhow::Result<Answer> {
-    let note = match find_ledger(source, None)? {
+    let note = match find_ledger(source)? {
         LedgerPlace::Data { dir, database } => {
             let reader = open_reader(&dir, database.as_deref())?;
             reader.checkpoint().ok_or_else(|| anyhow!("no checkpoint was signed yet"))?.to_owned()
@@ -145,7 +145,7 @@ pub(super) fn checkpoint(source: &LedgerSource, as_json: bool) -> anyhow::Result
 /// # Errors
 /// When the keys cannot be read.
 pub(super) fn vkey(source: &LedgerSource, as_json: bool) -> anyhow::Result<Answer> {
-    let keys = match find_ledger(source, None)? {
+    let keys = match find_ledger(source)? {
         LedgerPlace::Data { dir, database } => open_reader(&dir, database.as_deref())?.vkeys()?,
         LedgerPlace::Tiled(log) => log.vkeys()?,
     };

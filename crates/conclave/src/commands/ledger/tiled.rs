@@ -2,6 +2,7 @@
 
 use super::audit::Source;
 use super::handover::each_leaf;
+use crate::cli::gateway::GatewayArgs;
 use anyhow::{Context, anyhow, bail};
 use conclave_core::AuditId;
 use conclave_ledger::{
@@ -134,11 +135,11 @@ impl UrlLog {
     ///
     /// # Errors
     /// When the URL cannot be used.
-    pub(super) fn open(url: &str, key: Option<&str>) -> anyhow::Result<Self> {
+    pub(super) fn open(gateway: &GatewayArgs) -> anyhow::Result<Self> {
         // Whoever types a URL here may reach what they can reach anyhow.
-        let client = WebClient::new(url, true, PATIENCE)?;
+        let client = WebClient::new(&gateway.url, true, PATIENCE)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { client, key: key.map(str::to_owned), runtime })
+        Ok(Self { client, key: gateway.key.clone(), runtime })
     }
 
     fn get(&self, path: &str, bytes_max: usize) -> anyhow::Result<(u16, Vec<u8>)> {

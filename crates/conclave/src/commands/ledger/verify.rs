@@ -39,7 +39,7 @@ impl Findings {
 /// When the ledger could not be checked at all.
 pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answer> {
     let vkey = args.vkey.as_deref().map(parse_vkey).transpose()?;
-    let findings = match find_ledger(&args.source, args.key.key.as_deref())? {
+    let findings = match find_ledger(&args.source)? {
         LedgerPlace::Data { dir, database } => {
             verify_data(&dir, database.as_deref(), vkey.as_ref(), args)?
         }

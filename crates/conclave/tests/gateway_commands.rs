@@ -1,0 +1,210 @@
+//! The commands that ask a running gateway, all held against the same rules.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests say what they expect"
+)]
+
+mod house;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+
+/// An audit id of nobody's decision.
+const AUDIT: &str = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
+
+/// Every command that asks a gateway, with the arguments it needs. `FILE` stands for a file with a
+/// JSON object, `DATA` for an empty directory.
+const COMMANDS: &[&str] = &[
+    "consents give ana --scope research --purpose study --evidence form",
+    "consents list ana",
+    "consents withdraw con_1 --evidence form",
+    "ledger checkpoint",
+    "ledger prove AUDIT",
+    "ledger receipt AUDIT",
+    "ledger verify",
+    "ledger vkey",
+    "people add ana --role elder --community River --data DATA",
+    "protocols list",
+    "protocols name-elder River key_1 --person Ana",
+    "protocols remove-elder River key_1",
+    "protocols set River FILE",
+    "protocols show River",
+    "reviews claim rev_1",
+    "reviews decide reject rev_1 --token 1",
+    "reviews list",
+    "reviews release rev_1 --token 1",
+    "reviews result rev_1",
+    "reviews show rev_1",
+    "tenants add acme",
+    "tenants list",
+    "tenants policy set acme FILE",
+    "tenants policy show acme",
+    "usage",
+    "webhooks add https://example.com/hook",
+    "webhooks events wh_1",
+    "webhooks list",
+    "webhooks remove wh_1",
+    "webhooks resend msg_1 wh_1",
+    "webhooks secret wh_1",
+];
+
+/// The words that name a command, without its arguments.
+fn name_of(command: &str) -> String {
+    let mut words = command.split(' ');
+    let depth = match command.split(' ').take(2).collect::<Vec<_>>()[..] {
+        ["usage", ..] => 1,
+        ["tenants", "policy"] => 3,
+        _ => 2,
+    };
+    words.by_ref().take(depth).collect::<Vec<_>>().join(" ")
+}
+
+/// What a stand-in for a gateway was asked: the request line and the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Asked {
+    line: String,
+    key: Option<String>,
+}
+
+/// Answers every request with the same status and body, for as long as the test runs.
+struct StandIn {
+    url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl StandIn {
+    fn start(status: u16, body: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                kept.lock().unwrap().push(read_request(&mut BufReader::new(&stream)));
+                let length = body.len();
+                let head = format!(
+                    "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\
+                     content-type: application/json\r\n\r\n{body}"
+                );
+                stream.write_all(head.as_bytes()).unwrap();
+            }
+        });
+        Self { url, asked }
+    }
+
+    fn take_asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+fn read_request(reader: &mut impl BufRead) -> Asked {
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    let (mut key, mut length) = (None, 0);
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).unwrap();
+        let Some((name, value)) = header.trim().split_once(": ") else { break };
+        match name.to_lowercase().as_str() {
+            "authorization" => key = value.strip_prefix("Bearer ").map(str::to_owned),
+            "content-length" => length = value.parse().unwrap(),
+            _ => {}
+        }
+    }
+    std::io::copy(&mut reader.take(length), &mut std::io::sink()).unwrap();
+    Asked { line: line.trim().to_owned(), key }
+}
+
+/// Runs one of [`COMMANDS`] with these variables, and none of the caller's own.
+fn run(command: &str, dir: &Path, variables: &[(&str, &str)], options: &[&str]) -> Output {
+    let file = dir.join("object.json");
+    std::fs::write(&file, "{}").unwrap();
+    let data = tempfile::tempdir_in(dir).unwrap();
+    let words = command.split(' ').map(|word| match word {
+        "FILE" => file.to_str().unwrap(),
+        "DATA" => data.path().to_str().unwrap(),
+        "AUDIT" => AUDIT,
+        word => word,
+    });
+    let mut conclave = Command::new(house::binary());
+    for name in ["RUST_LOG", "CONCLAVE_URL", "CONCLAVE_KEY", "CONCLAVE_DATA", "CONCLAVE_DATABASE"] {
+        conclave.env_remove(name);
+    }
+    conclave.current_dir(dir).args(words).args(options).envs(variables.iter().copied());
+    conclave.output().unwrap()
+}
+
+/// The names of all commands below these words that have an option `--url`, from their own help.
+fn with_url(words: &[String], found: &mut BTreeSet<String>) {
+    let help = Command::new(house::binary()).args(words).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let listed = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
+    let listed = listed.lines().take_while(|line| !line.is_empty());
+    let mut is_leaf = true;
+    for line in listed.filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
+        let name = line.split_whitespace().next().unwrap();
+        is_leaf = false;
+        if name != "help" {
+            with_url(&[words, &[name.to_owned()]].concat(), found);
+        }
+    }
+    if is_leaf && help.contains("--url <URL>") {
+        found.insert(words.join(" "));
+    }
+}
+
+#[test]
+fn the_table_names_every_command_that_asks_a_gateway() {
+    let mut found = BTreeSet::new();
+    with_url(&[], &mut found);
+    assert_eq!(found, COMMANDS.iter().map(|command| name_of(command)).collect());
+}
+
+#[test]
+fn tenants_and_the_ledger_ignored_conclave_url() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = StandIn::start(200, "{}");
+    let variables = [("CONCLAVE_URL", gateway.url.as_str()), ("CONCLAVE_KEY", "ck_from_env")];
+    for command in COMMANDS {
+        run(command, dir.path(), &variables, &[]);
+        let asked = gateway.take_asked();
+        assert!(!asked.is_empty(), "{command} did not ask the gateway of CONCLAVE_URL");
+        let from_env = Some("ck_from_env".to_owned());
+        assert!(asked.iter().all(|one| one.key == from_env), "{command}: {asked:?}");
+    }
+}
+
+#[test]
+fn an_option_wins_over_its_variable() {
+    let dir = tempfile::tempdir().unwrap();
+    let typed = StandIn::start(200, "{}");
+    let unasked = StandIn::start(200, "{}");
+    let variables = [("CONCLAVE_URL", unasked.url.as_str()), ("CONCLAVE_KEY", "ck_from_env")];
+    for command in COMMANDS {
+        run(command, dir.path(), &variables, &["--url", &typed.url, "--key", "ck_typed"]);
+        let asked = typed.take_asked();
+        assert!(!asked.is_empty(), "{command} did not ask the gateway of --url");
+        let key = Some("ck_typed".to_owned());
+        assert!(asked.iter().all(|one| one.key == key), "{command}: {asked:?}");
+    }
+    assert_eq!(unasked.take_asked(), []);
+}
+
+#[test]
+fn a_ledger_at_hand_is_read_before_a_gateway_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let unasked = StandIn::start(200, "{}");
+    let url = ("CONCLAVE_URL", unasked.url.as_str());
+    for command in COMMANDS.iter().filter(|command| command.starts_with("ledger")) {
+        run(command, dir.path(), &[url, ("CONCLAVE_DATA", "no-data")], &[]);
+        run(command, dir.path(), &[url], &["--data", "no-data"]);
+    }
+    assert_eq!(unasked.take_asked(), []);
+}
