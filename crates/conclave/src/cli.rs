@@ -22,7 +22,7 @@ use tenants::TenantsCommand;
 /// Stands between applications and the language models they use: nothing a model writes reaches a
 /// person before independent verifiers have voted on it, and every decision can be proved afterwards.
 ///
-/// Exit codes: 0 yes or done, 1 the answer is no, 2 it could not be done.
+/// Exit codes: 0 yes or done; 1 the answer is no, also where a gateway refuses; 2 it could not be done.
 #[derive(Debug, Parser)]
 #[command(name = "conclave", version, max_term_width = 100)]
 pub struct Cli {

@@ -21,7 +21,6 @@ mod witness;
 
 use clap::Parser;
 use cli::{Cli, Command, LogFormat};
-use commands::Answer;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -58,14 +57,10 @@ fn main() -> ExitCode {
         Command::Directives(command) => commands::directives::run(command, cli.json),
         Command::Config(command) => commands::config::run(command, cli.json),
     };
-    match result {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
-        Err(error) => {
-            output::note(&format!("conclave: {error:#}"));
-            ExitCode::from(2)
-        }
+    if let Err(error) = &result {
+        output::note(&format!("conclave: {error:#}"));
     }
+    ExitCode::from(commands::exit_code(&result))
 }
 
 fn start_logging(cli: &Cli) {

@@ -198,7 +198,8 @@ async fn tenants_and_policies_are_set_by_http_and_by_the_command_line() {
             .env_remove("RUST_LOG")
             .output()
             .unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
     };
     assert_eq!(run(&["tenants", "add", "acme", "--user", "ana", "--project", "p"]).0, Some(0));
     let (code, listed) = run(&["tenants", "list"]);

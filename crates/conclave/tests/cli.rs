@@ -211,14 +211,16 @@ fn out_with(variables: &[(&str, &str)], args: &[&str]) -> (Option<i32>, String, 
 #[test]
 fn conclave_data_made_export_and_url_a_conflict() {
     let export = tempfile::tempdir().unwrap();
-    std::fs::write(export.path().join("checkpoint"), "the note\n").unwrap();
+    let root = "A".repeat(43);
+    let note = format!("example.org/log\n1\n{root}=\n\n\u{2014} example.org/log AAAAAAAA\n");
+    std::fs::write(export.path().join("checkpoint"), &note).unwrap();
     let export = export.path().to_str().unwrap();
     let variables = [
         ("CONCLAVE_DATA", "/nonexistent/data"),
         ("CONCLAVE_DATABASE", "postgres://nobody@127.0.0.1:1/none"),
     ];
     let (code, said, why) = out_with(&variables, &["ledger", "checkpoint", "--export", export]);
-    assert_eq!((code, said.as_str()), (Some(0), "the note\n"), "{why}");
+    assert_eq!((code, said.as_str()), (Some(0), note.as_str()), "{why}");
     let (code, _, why) =
         out_with(&variables, &["ledger", "checkpoint", "--url", "http://127.0.0.1:1"]);
     assert_eq!((code, why.contains("connection")), (Some(2), true), "{why}");

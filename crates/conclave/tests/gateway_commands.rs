@@ -208,3 +208,57 @@ fn a_ledger_at_hand_is_read_before_a_gateway_is_asked() {
     }
     assert_eq!(unasked.take_asked(), []);
 }
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_refusal_was_exit_1_of_one_command_and_exit_2_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = r#"{"error": {"message": "Not \u001b[31mtoday."}}"#;
+    for status in [400, 401, 403, 404, 409, 422, 429, 500, 502, 503] {
+        let gateway = StandIn::start(status, said);
+        let options = ["--url", &gateway.url, "--key", "ck_any"];
+        for command in COMMANDS {
+            let output = run(command, dir.path(), &[], &options);
+            // Exit 1 of `verify` is a log that does not hold; one that is not shown is not checked.
+            let is_no = status < 500 && *command != "ledger verify";
+            let wanted = if is_no { 1 } else { 2 };
+            let why = stderr(&output);
+            assert_eq!(output.status.code(), Some(wanted), "{command} at {status}: {why}");
+            assert!(!why.is_empty(), "{command} at {status} says nothing");
+            assert!(!why.contains('\u{1b}'), "{command}: an answer must not steer the terminal");
+            if !command.starts_with("ledger") {
+                assert!(why.contains("today."), "{command} at {status}: {why}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_there_is_exit_2_everywhere() {
+    let dir = tempfile::tempdir().unwrap();
+    for command in COMMANDS {
+        let options = ["--url", "http://127.0.0.1:1", "--key", "ck_any"];
+        let output = run(command, dir.path(), &[], &options);
+        assert_eq!(output.status.code(), Some(2), "{command}: {}", stderr(&output));
+    }
+    let gateway = StandIn::start(200, "{}");
+    for command in COMMANDS.iter().filter(|command| !command.starts_with("ledger")) {
+        let output = run(command, dir.path(), &[], &["--url", &gateway.url]);
+        let why = stderr(&output);
+        assert_eq!((output.status.code(), why.contains("--key")), (Some(2), true), "{command}");
+    }
+}
+
+#[test]
+fn another_program_that_answered_passed_for_an_empty_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let website = StandIn::start(200, "<html>Welcome!</html>");
+    for command in COMMANDS {
+        let options = ["--url", &website.url, "--key", "ck_any"];
+        let output = run(command, dir.path(), &[], &options);
+        assert_eq!(output.status.code(), Some(2), "{command}: {}", stderr(&output));
+    }
+}

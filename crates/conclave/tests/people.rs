@@ -164,8 +164,8 @@ async fn the_command_line_decides_through_the_gateway() {
     let decided = run(&decide);
     assert_eq!(decided.status.code(), Some(0), "{}", String::from_utf8_lossy(&decided.stderr));
     let again = run(&decide);
-    assert_eq!(again.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&again.stderr).contains("409"));
+    assert_eq!(again.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("refused (409)"));
     let shown = run(&["protocols", "show", "River People"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("churinga"), "an elder sees all of it");
 }

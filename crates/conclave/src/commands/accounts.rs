@@ -3,7 +3,7 @@
 //! **Invariant:** a password is made here, shown once and kept nowhere; only its slow hash is stored.
 
 use super::Answer;
-use super::people::ask;
+use super::gateway::{ask_gateway, escape};
 use crate::cli::DataArgs;
 use crate::cli::people::{PeopleCommand, PersonArgs};
 use crate::output;
@@ -13,7 +13,7 @@ use conclave_core::TenantId;
 use conclave_dashboard::hash_password;
 use conclave_engine::{Clock, Entropy, KeyRole};
 use conclave_store::{PeopleBook, Pepper, PersonRecord};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The longest name.
 const NAME_BYTES_MAX: usize = 100;
@@ -47,7 +47,8 @@ fn add(args: &PersonArgs, as_json: bool) -> anyhow::Result<Answer> {
         _ if args.communities.is_empty() => {}
         _ => bail!("--community is for the role elder"),
     }
-    let (now_ms, password) = (SystemClock.now_ms(), new_password());
+    let now_ms = SystemClock.now_ms();
+    let password = new_password();
     let person = PersonRecord {
         name: args.name.clone(),
         tenant: TenantId::new(args.tenant.as_str())?,
@@ -78,13 +79,10 @@ fn add(args: &PersonArgs, as_json: bool) -> anyhow::Result<Answer> {
 
 /// The gateway knows who may name an elder: the owner the first, then the elders of that community.
 fn name_elder(args: &PersonArgs, community: &str) -> anyhow::Result<()> {
-    let (community, holder) = (
-        super::people::escaped(community),
-        super::people::escaped(&format!("person:{}", args.name)),
-    );
-    let path = format!("v1/protocols/{community}/elders/{holder}");
-    let body: Value = json!({"person": args.name});
-    ask(&args.gateway, "PUT", &path, Some(body)).map(|_| ())
+    let holder = format!("person:{}", args.name);
+    let path = format!("v1/protocols/{}/elders/{}", escape(community), escape(&holder));
+    let body = json!({"person": args.name});
+    ask_gateway(&args.gateway, "PUT", &path, Some(body)).map(|_| ())
 }
 
 fn list(book: &PeopleBook, as_json: bool) -> anyhow::Result<Answer> {

@@ -11,12 +11,14 @@ pub mod config;
 pub mod directives;
 pub mod eval;
 pub mod explain;
+mod gateway;
 pub mod keys;
 pub mod ledger;
 mod lines;
 pub mod migrate;
 mod opened;
 pub mod people;
+mod plain;
 pub mod recipes;
 pub mod redteam;
 mod rows;
@@ -25,11 +27,25 @@ pub mod subject;
 pub mod tenants;
 pub mod usage;
 
-/// What a command came to; becomes the exit code.
+use gateway::GatewayRefusal;
+
+/// What a command came to, where it could be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Yes, or done: 0.
+    /// Yes, or done.
     Yes,
-    /// The answer is no: 1.
+    /// The answer is no.
     No,
+}
+
+/// The exit code of a command. No other place knows one: 0 yes or done, 1 the answer is no, also
+/// where a gateway says it, 2 it could not be done.
+#[must_use]
+pub fn exit_code(result: &anyhow::Result<Answer>) -> u8 {
+    match result {
+        Ok(Answer::Yes) => 0,
+        Ok(Answer::No) => 1,
+        Err(error) if error.is::<GatewayRefusal>() => 1,
+        Err(_) => 2,
+    }
 }

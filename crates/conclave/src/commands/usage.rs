@@ -1,7 +1,8 @@
 //! `conclave usage`: what was used and spent, asked of a running gateway.
 
 use super::Answer;
-use super::people::{ask, escaped, printable};
+use super::gateway::{ask_gateway, escape};
+use super::plain::printable;
 use crate::cli::people::UsageArgs;
 use crate::output;
 use serde_json::Value;
@@ -24,10 +25,10 @@ pub fn run(args: &UsageArgs, as_json: bool) -> anyhow::Result<Answer> {
     ];
     let mut query: Vec<_> = given
         .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name}={}", escaped(value?))))
+        .filter_map(|(name, value)| Some(format!("{name}={}", escape(value?))))
         .collect();
     query.push(format!("limit={}&offset={}", args.limit, args.offset));
-    let found = ask(&args.gateway, "GET", &format!("v1/usage?{}", query.join("&")), None)?;
+    let found = ask_gateway(&args.gateway, "GET", &format!("v1/usage?{}", query.join("&")), None)?;
     if as_json {
         output::json(&found);
         return Ok(Answer::Yes);

@@ -33,7 +33,8 @@ pub(super) fn audit(
     tell: &mut dyn FnMut(u64, u64),
 ) -> anyhow::Result<Audit> {
     let note = log.text("checkpoint")?;
-    let (with_leaves, with_bodies) = log.has();
+    let with_leaves = log.has_leaves();
+    let with_bodies = log.has_bodies();
     let check: conclave_ledger::ExtraCheck<'_> =
         Box::new(|_, leaf, _| replay(leaf).map_err(|error| error.to_string()));
     let auditor = Auditor::with_check(check);

@@ -29,7 +29,7 @@ pub(super) fn open(
     // Its size is not to be believed yet; reading ends where there are no more entries.
     let text = SignedNote::parse(note).map(|note| note.text().to_owned());
     let claimed = text.ok().and_then(|text| Checkpoint::parse(&text).ok());
-    let Some(claimed) = claimed.filter(|_| log.has().0) else { return Ok(Err(refused)) };
+    let Some(claimed) = claimed.filter(|_| log.has_leaves()) else { return Ok(Err(refused)) };
     let known = follow(log, claimed.size, keys)?;
     if known.len() == keys.len() {
         return Ok(Err(refused));

@@ -7,7 +7,7 @@ use crate::output;
 use anyhow::{Context, anyhow, bail};
 use conclave_core::AuditId;
 use conclave_engine::ReceiptState;
-use conclave_ledger::{Receipt, SignedNote, VerifierKey};
+use conclave_ledger::{Checkpoint, Receipt, SignedNote, VerifierKey};
 use serde_json::json;
 use std::path::Path;
 
@@ -127,9 +127,9 @@ pub(super) fn checkpoint(source: &LedgerSource, as_json: bool) -> anyhow::Result
         }
         LedgerPlace::Tiled(log) => log.text("checkpoint")?,
     };
+    let signed = SignedNote::parse(&note).context("what stands there is no checkpoint")?;
+    let checkpoint = Checkpoint::parse(signed.text())?;
     if as_json {
-        let opened = SignedNote::parse(&note)?;
-        let checkpoint = conclave_ledger::Checkpoint::parse(opened.text())?;
         output::json(&json!({
             "origin": checkpoint.origin, "size": checkpoint.size,
             "root": hex::encode(checkpoint.root), "note": note,

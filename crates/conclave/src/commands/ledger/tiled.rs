@@ -3,13 +3,13 @@
 use super::audit::Source;
 use super::handover::each_leaf;
 use crate::cli::gateway::GatewayArgs;
+use crate::commands::gateway::{GatewayAnswer, GatewayClient};
 use anyhow::{Context, anyhow, bail};
 use conclave_core::AuditId;
 use conclave_ledger::{
     Checkpoint, Hash, Kind, Leaf, Receipt, TileId, VerifierKey, bundle_path, decode_hashes,
     prove_inclusion,
 };
-use conclave_models::WebClient;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,15 +26,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) trait TiledLog {
     /// The file at a path; `None` when there is none.
     fn file(&self, path: &str, bytes_max: usize) -> anyhow::Result<Option<Vec<u8>>>;
-    /// Whether leaves are to be had, and whether bodies are.
-    fn has(&self) -> (bool, bool);
+    /// Whether leaves are to be had, or only their hashes.
+    fn has_leaves(&self) -> bool;
+    /// Whether bodies are to be had.
+    fn has_bodies(&self) -> bool;
+    /// What to say when a file that every log has is not there.
+    fn missing(&self, path: &str) -> anyhow::Error;
     /// The receipt of a decision, where the log has a way to find it.
     fn receipt(&self, id: &str) -> anyhow::Result<Option<String>>;
 
     /// A file of text.
     fn text(&self, path: &str) -> anyhow::Result<String> {
-        let bytes =
-            self.file(path, FILE_BYTES_MAX)?.ok_or_else(|| anyhow!("there is no {path}"))?;
+        let bytes = self.file(path, FILE_BYTES_MAX)?.ok_or_else(|| self.missing(path))?;
         String::from_utf8(bytes).map_err(|_| anyhow!("{path} is not text"))
     }
 
@@ -96,16 +99,26 @@ impl TiledLog for DirLog {
         Ok((bytes.len() <= bytes_max).then_some(bytes))
     }
 
-    fn has(&self) -> (bool, bool) {
-        (true, self.dir.join("bodies").is_dir())
+    fn has_leaves(&self) -> bool {
+        true
+    }
+
+    fn has_bodies(&self) -> bool {
+        self.dir.join("bodies").is_dir()
+    }
+
+    fn missing(&self, path: &str) -> anyhow::Error {
+        anyhow!("there is no {path} in {}", self.dir.display())
     }
 
     /// Made here from the entries and tiles of the export.
     fn receipt(&self, id: &str) -> anyhow::Result<Option<String>> {
         let audit = AuditId::parse(id).ok_or_else(|| anyhow!("`{id}` is not an audit id"))?;
-        let (note, vkeys) = (self.text("checkpoint")?, self.vkeys()?);
+        let note = self.text("checkpoint")?;
+        let vkeys = self.vkeys()?;
         let checkpoint = Checkpoint::open(&note, &vkeys).context("the checkpoint")?;
-        let (wanted, mut found) = (Some(audit.0.into_bytes()), None);
+        let wanted = Some(audit.0.into_bytes());
+        let mut found = None;
         each_leaf(self, checkpoint.size, &mut |seq, leaf| {
             let is_it = Leaf::decode(leaf)
                 .is_ok_and(|leaf| leaf.draft.kind == Kind::Decision && leaf.draft.audit == wanted);
@@ -124,11 +137,7 @@ impl TiledLog for DirLog {
 }
 
 /// A running gateway.
-pub(super) struct UrlLog {
-    client: WebClient,
-    key: Option<String>,
-    runtime: tokio::runtime::Runtime,
-}
+pub(super) struct UrlLog(GatewayClient);
 
 impl UrlLog {
     /// Prepares to ask a gateway.
@@ -136,42 +145,50 @@ impl UrlLog {
     /// # Errors
     /// When the URL cannot be used.
     pub(super) fn open(gateway: &GatewayArgs) -> anyhow::Result<Self> {
-        // Whoever types a URL here may reach what they can reach anyhow.
-        let client = WebClient::new(&gateway.url, true, PATIENCE)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { client, key: gateway.key.clone(), runtime })
-    }
-
-    fn get(&self, path: &str, bytes_max: usize) -> anyhow::Result<(u16, Vec<u8>)> {
-        let answer = self.client.get(path, self.key.as_deref(), bytes_max);
-        self.runtime.block_on(answer).with_context(|| format!("GET /{path}"))
+        GatewayClient::new(gateway, PATIENCE).map(Self)
     }
 }
 
 impl TiledLog for UrlLog {
     fn file(&self, path: &str, bytes_max: usize) -> anyhow::Result<Option<Vec<u8>>> {
-        match self.get(&format!("ledger/{path}"), bytes_max)? {
-            (200, bytes) => Ok(Some(bytes)),
-            (404, _) => Ok(None),
-            (401 | 403, _) => bail!("the key does not open /ledger/{path}; an auditor's does"),
-            (status, _) => bail!("/ledger/{path} answered {status}"),
+        let answer = self.0.fetch(&format!("ledger/{path}"), bytes_max)?;
+        match answer.status {
+            200 => Ok(Some(answer.body)),
+            404 => Ok(None),
+            401 | 403 => {
+                let advice = format!("the key does not open /ledger/{path}; an auditor's does");
+                Err(answer.to_error_because(&advice))
+            }
+            _ => Err(answer.to_error()),
         }
     }
 
-    fn has(&self) -> (bool, bool) {
-        (self.key.is_some(), false)
+    fn has_leaves(&self) -> bool {
+        self.0.has_key()
+    }
+
+    fn has_bodies(&self) -> bool {
+        false
+    }
+
+    fn missing(&self, path: &str) -> anyhow::Error {
+        GatewayAnswer::not_found().to_error_because(&format!("there is no /ledger/{path}"))
     }
 
     fn receipt(&self, id: &str) -> anyhow::Result<Option<String>> {
         if !id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
             bail!("`{id}` is not an audit id");
         }
-        match self.get(&format!("v1/decisions/{id}/receipt"), FILE_BYTES_MAX)? {
-            (200, bytes) => Ok(Some(String::from_utf8(bytes).context("the receipt")?)),
-            (202, _) => bail!("no checkpoint covers the decision yet; ask again in a second"),
-            (404, _) => Ok(None),
-            (401 | 403, _) => bail!("the receipt needs a key of the decision's tenant: --key"),
-            (status, _) => bail!("the gateway answered {status}"),
+        let answer = self.0.fetch(&format!("v1/decisions/{id}/receipt"), FILE_BYTES_MAX)?;
+        match answer.status {
+            200 => Ok(Some(String::from_utf8(answer.body).context("the receipt")?)),
+            202 => bail!("no checkpoint covers the decision yet; ask again in a second"),
+            404 => Ok(None),
+            401 | 403 => {
+                let advice = "the receipt needs a key of the decision's tenant: --key";
+                Err(answer.to_error_because(advice))
+            }
+            _ => Err(answer.to_error()),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::tiled::TiledLog;
 use super::{LedgerPlace, find_ledger, open_reader, parse_vkey};
 use crate::cli::ledger::LedgerVerifyArgs;
 use crate::output;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use conclave_engine::replay;
 use conclave_ledger::{Report, VerifierKey};
 use conclave_store::{DatabaseUrl, Inspection, inspect, inspect_database};
@@ -43,7 +43,10 @@ pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answ
         LedgerPlace::Data { dir, database } => {
             verify_data(&dir, database.as_deref(), vkey.as_ref(), args)?
         }
-        LedgerPlace::Tiled(log) => verify_tiled(&*log, vkey.as_ref(), args)?,
+        // Exit 1 is kept for a log that does not hold, so a gateway that refuses to show it must
+        // not end as a refusal does.
+        LedgerPlace::Tiled(log) => verify_tiled(&*log, vkey.as_ref(), args)
+            .map_err(|error| anyhow!("the log could not be checked: {error:#}"))?,
     };
     if as_json {
         output::json(&as_value(&findings, vkey.is_some()));
