@@ -13,8 +13,8 @@ fn every_route_is_described_and_nothing_else() {
         .iter()
         .flat_map(|(path, item)| {
             let methods = item.as_object().unwrap().keys();
-            let methods =
-                methods.filter(|key| ["get", "post", "put", "delete"].contains(&key.as_str()));
+            let methods = methods
+                .filter(|key| ["get", "post", "put", "patch", "delete"].contains(&key.as_str()));
             methods.map(move |method| (method.clone(), path.clone()))
         })
         .collect();

@@ -195,10 +195,10 @@ impl Policies {
         Ok(found.as_ref().map(shown))
     }
 
-    /// Enters a tenant with its users and projects, or changes one that is there.
+    /// Enters a tenant that is not there yet.
     ///
     /// # Errors
-    /// When a name is wrong or there are too many, or somebody else changed it meanwhile.
+    /// When a name is wrong or there are too many; [`RecordsError::Conflict`] when it is there.
     pub async fn enter(
         &self,
         tenant: &TenantId,
@@ -209,29 +209,69 @@ impl Policies {
         if let Some(fault) = tenant_name_fault(tenant.as_str()) {
             return Err(TenantsError::Invalid(fault));
         }
-        for names in [users, projects] {
-            let plain = |name: &String| {
-                !name.is_empty() && name.len() <= 200 && !name.chars().any(char::is_control)
-            };
-            if names.len() > MEMBERS_MAX || !names.iter().all(plain) {
-                return Err(TenantsError::Invalid(format!(
-                    "users and projects are at most {MEMBERS_MAX} names of 1 to 200 bytes"
-                )));
-            }
+        check_members(users)?;
+        check_members(projects)?;
+        let members = json!({"users": users, "projects": projects});
+        self.put_tenant(tenant, 0, members, now_ms).await
+    }
+
+    /// Replaces the users of a tenant, its projects, or both; `None` stays as it was. Without such a
+    /// tenant there is nothing to change and nothing is returned.
+    ///
+    /// # Errors
+    /// When a name is wrong or there are too many, or somebody else changed it meanwhile.
+    pub async fn change(
+        &self,
+        tenant: &TenantId,
+        users: Option<&[String]>,
+        projects: Option<&[String]>,
+        now_ms: u64,
+    ) -> Result<Option<Value>, TenantsError> {
+        let found = self.records.get(key(RecordKind::Tenant, tenant, TENANT_ID)).await?;
+        let Some(stored) = found else { return Ok(None) };
+        let mut members = stored.data;
+        if let Some(users) = users {
+            check_members(users)?;
+            members["users"] = json!(users);
         }
-        let key = key(RecordKind::Tenant, tenant, TENANT_ID);
-        let read = self.records.get(key.clone()).await?.map_or(0, |record| record.version);
+        if let Some(projects) = projects {
+            check_members(projects)?;
+            members["projects"] = json!(projects);
+        }
+        self.put_tenant(tenant, stored.version, members, now_ms).await.map(Some)
+    }
+
+    /// Takes the place of the version that was read, 0 if there was none.
+    async fn put_tenant(
+        &self,
+        tenant: &TenantId,
+        read: u64,
+        members: Value,
+        now_ms: u64,
+    ) -> Result<Value, TenantsError> {
         let entry = Public::map([
             ("version", Public::Uint(read + 1)),
-            ("users", count(users.len())),
-            ("projects", count(projects.len())),
+            ("users", count(members["users"].as_array().map_or(0, Vec::len))),
+            ("projects", count(members["projects"].as_array().map_or(0, Vec::len))),
         ]);
-        let data = json!({"users": users, "projects": projects});
-        let record = record(key, read, "active", now_ms, data);
+        let key = key(RecordKind::Tenant, tenant, TENANT_ID);
+        let record = record(key, read, "active", now_ms, members);
         let change = RecordChange { record, entry: Some((Kind::TenantChange, entry)) };
         let made = self.records.put(vec![change]).await?;
         Ok(made.first().map(shown).unwrap_or_default())
     }
+}
+
+fn check_members(names: &[String]) -> Result<(), TenantsError> {
+    let is_plain = |name: &String| {
+        !name.is_empty() && name.len() <= 200 && !name.chars().any(char::is_control)
+    };
+    if names.len() <= MEMBERS_MAX && names.iter().all(is_plain) {
+        return Ok(());
+    }
+    Err(TenantsError::Invalid(format!(
+        "users and projects are at most {MEMBERS_MAX} names of 1 to 200 bytes"
+    )))
 }
 
 fn key(kind: RecordKind, tenant: &TenantId, id: &str) -> RecordKey {

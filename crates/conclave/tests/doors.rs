@@ -144,7 +144,7 @@ fn body_for(door: &Door) -> &'static str {
         ("post", "/v1/reviews/{id}/release") => r#"{"token": 1}"#,
         ("post", "/v1/reviews/{id}/decide") => r#"{"token": 1, "ruling": "approve"}"#,
         ("put", "/v1/tenants/{id}/policy") => r#"{"policy": {}}"#,
-        ("post" | "put", _) => "{}",
+        ("post" | "put" | "patch", _) => "{}",
         _ => "",
     }
 }

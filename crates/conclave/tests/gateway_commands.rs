@@ -42,6 +42,7 @@ const COMMANDS: &[&str] = &[
     "reviews result rev_1",
     "reviews show rev_1",
     "tenants add acme",
+    "tenants change acme --user ana",
     "tenants list",
     "tenants policy set acme FILE",
     "tenants policy show acme",

@@ -94,6 +94,7 @@ routes! {
     delete "/v1/subjects/{id}" => subjects::erase_subject,
     get "/v1/tenants" => tenants::list_tenants,
     post "/v1/tenants" => tenants::enter_tenant,
+    patch "/v1/tenants/{id}" => tenants::change_tenant,
     get "/v1/tenants/{id}/policy" => tenants::show_policy,
     put "/v1/tenants/{id}/policy" => tenants::set_policy,
     get "/v1/usage" => usage::show_usage,

@@ -27,6 +27,18 @@ pub fn run(command: &TenantsCommand, as_json: bool) -> anyhow::Result<Answer> {
             let made = ask_gateway(&args.gateway, "POST", "v1/tenants", Some(body))?;
             print(&made, as_json, |_| output::line(&format!("{} is entered", args.id)));
         }
+        TenantsCommand::Change(args) => {
+            let mut body = json!({});
+            if let Some(users) = &args.user {
+                body["users"] = json!(users);
+            }
+            if let Some(projects) = &args.project {
+                body["projects"] = json!(projects);
+            }
+            let path = format!("v1/tenants/{}", escape(&args.id));
+            let changed = ask_gateway(&args.gateway, "PATCH", &path, Some(body))?;
+            print(&changed, as_json, print_tenant);
+        }
         TenantsCommand::Policy(TenantPolicyCommand::Show { id, gateway }) => {
             let policy = ask_gateway(gateway, "GET", &policy_path(id), None)?;
             print(&policy, as_json, |policy| output::json(&policy["in_force"]));
@@ -51,12 +63,14 @@ fn print(answer: &Value, as_json: bool, print_plain: impl FnOnce(&Value)) {
 }
 
 fn print_tenants(list: &Value) {
-    for tenant in list["data"].as_array().into_iter().flatten() {
-        let id = printable(tenant["id"].as_str().unwrap_or_default());
-        let users = tenant["users"].as_array().map_or(0, Vec::len);
-        let projects = tenant["projects"].as_array().map_or(0, Vec::len);
-        output::line(&format!("{id:<20} {users} users, {projects} projects"));
-    }
+    list["data"].as_array().into_iter().flatten().for_each(print_tenant);
+}
+
+fn print_tenant(tenant: &Value) {
+    let id = printable(tenant["id"].as_str().unwrap_or_default());
+    let users = tenant["users"].as_array().map_or(0, Vec::len);
+    let projects = tenant["projects"].as_array().map_or(0, Vec::len);
+    output::line(&format!("{id:<20} {users} users, {projects} projects"));
 }
 
 fn policy_path(tenant: &str) -> String {

@@ -31,6 +31,14 @@ struct TenantRequest {
     projects: Vec<String>,
 }
 
+/// What is changed about a tenant; what is left out stays as it was.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TenantChange {
+    users: Option<Vec<String>>,
+    projects: Option<Vec<String>>,
+}
+
 /// Every tenant the key may see.
 pub(crate) async fn list_tenants(
     State(gateway): State<Gateway>,
@@ -65,7 +73,8 @@ fn read_offset(query: &str) -> Result<u32, ApiError> {
     }
 }
 
-/// Enters a tenant with its users and projects, or changes one.
+/// Enters a tenant with its users and projects. One that is there is not touched: whoever enters it
+/// again does not know what it holds.
 pub(crate) async fn enter_tenant(State(gateway): State<Gateway>, request: Request) -> Response {
     let entered = async {
         let request = admit_request(&gateway, request, Need::Govern, None).await?;
@@ -76,9 +85,38 @@ pub(crate) async fn enter_tenant(State(gateway): State<Gateway>, request: Reques
         let now_ms = gateway.engine().clock.now_ms();
         let policies = steward.state.policies();
         let made = policies.enter(&tenant, &sent.users, &sent.projects, now_ms).await;
-        Ok(Json(made.map_err(tenants_error)?).into_response())
+        let made = made.map_err(|error| match error {
+            TenantsError::Records(RecordsError::Conflict) => ApiError::conflict(format!(
+                "There is a tenant `{tenant}` already; PATCH /v1/tenants/{{id}} changes it."
+            )),
+            error => tenants_error(error),
+        });
+        Ok(Json(made?).into_response())
     };
     respond(entered.await)
+}
+
+/// Changes the users or the projects of a tenant.
+pub(crate) async fn change_tenant(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let changed = async {
+        let request = admit_request(&gateway, request, Need::Govern, None).await?;
+        let change: TenantChange = serde_json::from_value(request.document)
+            .map_err(|error| ApiError::malformed(format!("The change cannot be read: {error}.")))?;
+        let tenant = governed_tenant(&request.key, &id)?;
+        let steward = steward_of(&gateway)?;
+        let now_ms = gateway.engine().clock.now_ms();
+        let TenantChange { users, projects } = change;
+        let policies = steward.state.policies();
+        let made = policies.change(&tenant, users.as_deref(), projects.as_deref(), now_ms).await;
+        let made = made.map_err(tenants_error)?;
+        let made = made.ok_or_else(|| ApiError::not_found("There is no such tenant."))?;
+        Ok(Json(made).into_response())
+    };
+    respond(changed.await)
 }
 
 /// What holds for a tenant, and what it has set itself.
