@@ -17,6 +17,7 @@ mod accounts;
 mod archive;
 mod backing;
 mod db;
+mod directory;
 mod drain;
 mod durable;
 mod error;
@@ -44,6 +45,7 @@ mod vault;
 mod watch;
 
 pub use conclave_engine::Stamp;
+pub use directory::is_data_directory;
 pub use drain::AcceptedRestore;
 pub use error::StoreError;
 pub use forget::{RetentionRules, TenantRetention};

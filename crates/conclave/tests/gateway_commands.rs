@@ -8,7 +8,6 @@
 
 mod house;
 
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -142,29 +141,9 @@ fn run(command: &str, dir: &Path, variables: &[(&str, &str)], options: &[&str]) 
     conclave.output().unwrap()
 }
 
-/// The names of all commands below these words that have an option `--url`, from their own help.
-fn with_url(words: &[String], found: &mut BTreeSet<String>) {
-    let help = Command::new(house::binary()).args(words).arg("--help").output().unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
-    let listed = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
-    let listed = listed.lines().take_while(|line| !line.is_empty());
-    let mut is_leaf = true;
-    for line in listed.filter(|line| line.starts_with("  ") && !line.starts_with("   ")) {
-        let name = line.split_whitespace().next().unwrap();
-        is_leaf = false;
-        if name != "help" {
-            with_url(&[words, &[name.to_owned()]].concat(), found);
-        }
-    }
-    if is_leaf && help.contains("--url <URL>") {
-        found.insert(words.join(" "));
-    }
-}
-
 #[test]
 fn the_table_names_every_command_that_asks_a_gateway() {
-    let mut found = BTreeSet::new();
-    with_url(&[], &mut found);
+    let found = house::commands_with("--url <URL>");
     assert_eq!(found, COMMANDS.iter().map(|command| name_of(command)).collect());
 }
 

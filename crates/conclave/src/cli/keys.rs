@@ -24,12 +24,12 @@ pub enum KeysCommand {
     /// Replace the root key and every key that wraps those of people; while no gateway runs.
     ///
     /// A copy of the data directory made before opens with nothing that exists afterwards.
-    RotateEpoch(RotateArgs),
+    RotateEpoch(RotateEpochArgs),
 }
 
 /// `conclave keys rotate-epoch`
 #[derive(Debug, Args)]
-pub struct RotateArgs {
+pub struct RotateEpochArgs {
     /// The new root key, `env:NAME` or `file:PATH`, where it is kept elsewhere: 64 hexadecimal digits.
     #[arg(long, value_name = "SECRET")]
     pub new_root_key: Option<String>,

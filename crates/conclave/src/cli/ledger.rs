@@ -42,7 +42,11 @@ pub enum LedgerCommand {
 #[derive(Clone, Debug)]
 pub enum LedgerSource {
     /// A data directory, or the PostgreSQL behind it.
-    Data(DataArgs),
+    Data {
+        args: DataArgs,
+        /// Whether somebody named the directory, typed or in the environment.
+        is_named: bool,
+    },
     /// A directory that `ledger export` wrote.
     Export(PathBuf),
     /// A running gateway.
@@ -92,7 +96,7 @@ impl FromArgMatches for LedgerSource {
         Ok(match export {
             Some(dir) => Self::Export(dir),
             None if asks_gateway => Self::Gateway(gateway),
-            None => Self::Data(data),
+            None => Self::Data { args: data, is_named: is_given(matches, "data") },
         })
     }
 

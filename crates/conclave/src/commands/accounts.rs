@@ -3,6 +3,7 @@
 //! **Invariant:** a password is made here, shown once and kept nowhere; only its slow hash is stored.
 
 use super::Answer;
+use super::data_directory::{announce_new_data, require_data};
 use super::gateway::{ask_gateway, escape};
 use crate::cli::DataArgs;
 use crate::cli::people::{PeopleCommand, PersonArgs};
@@ -25,12 +26,18 @@ const NAME_BYTES_MAX: usize = 100;
 pub fn run(command: &PeopleCommand, as_json: bool) -> anyhow::Result<Answer> {
     match command {
         PeopleCommand::Add(args) => add(args, as_json),
-        PeopleCommand::List(data) => list(&open(data)?, as_json),
-        PeopleCommand::Remove { name, data } => remove(&open(data)?, name, as_json),
+        PeopleCommand::List(data) => list(&open_book(data)?, as_json),
+        PeopleCommand::Remove { name, data } => remove(&open_book(data)?, name, as_json),
     }
 }
 
-fn open(args: &DataArgs) -> anyhow::Result<PeopleBook> {
+/// Opens the book of accounts in a data directory that is there.
+fn open_book(args: &DataArgs) -> anyhow::Result<PeopleBook> {
+    require_data(&args.data)?;
+    open_or_begin_book(args)
+}
+
+fn open_or_begin_book(args: &DataArgs) -> anyhow::Result<PeopleBook> {
     let pepper = Pepper::load(&args.data, &SystemEntropy)?;
     Ok(PeopleBook::open(&args.data, args.database.url()?.as_ref(), &pepper)?)
 }
@@ -56,7 +63,9 @@ fn add(args: &PersonArgs, as_json: bool) -> anyhow::Result<Answer> {
         password_hash: hash_password(&password, &SystemEntropy),
         created_ms: now_ms,
     };
-    let is_new = open(&args.data)?.enter(&person, now_ms, &SystemEntropy)?;
+    announce_new_data(&args.data.data);
+    let book = open_or_begin_book(&args.data)?;
+    let is_new = book.enter(&person, now_ms, &SystemEntropy)?;
     // Shown before anything else can fail: there is no other way to have it.
     if as_json {
         output::json(&json!({

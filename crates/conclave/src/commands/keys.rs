@@ -1,8 +1,9 @@
 //! `conclave keys`: API keys, also while the gateway runs.
 
 use super::Answer;
+use super::data_directory::{announce_new_data, open_store, require_data};
 use crate::cli::DataArgs;
-use crate::cli::keys::{KeyCreateArgs, KeyRotateArgs, KeysCommand, RotateArgs};
+use crate::cli::keys::{KeyCreateArgs, KeyRotateArgs, KeysCommand, RotateEpochArgs};
 use crate::config::{self, SecretRef};
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
@@ -22,14 +23,20 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 pub fn run(command: &KeysCommand, as_json: bool) -> anyhow::Result<Answer> {
     match command {
         KeysCommand::Create(args) => create(args, as_json),
-        KeysCommand::List(data) => list(&open(data)?, as_json),
-        KeysCommand::Revoke { id, data } => revoke(&open(data)?, id, as_json),
-        KeysCommand::Rotate(args) => succeed(args, as_json),
-        KeysCommand::RotateEpoch(args) => rotate(args, as_json),
+        KeysCommand::List(data) => list(&open_book(data)?, as_json),
+        KeysCommand::Revoke { id, data } => revoke(&open_book(data)?, id, as_json),
+        KeysCommand::Rotate(args) => rotate(args, as_json),
+        KeysCommand::RotateEpoch(args) => rotate_epoch(args, as_json),
     }
 }
 
-fn open(args: &DataArgs) -> anyhow::Result<KeyBook> {
+/// Opens the book of keys in a data directory that is there.
+fn open_book(args: &DataArgs) -> anyhow::Result<KeyBook> {
+    require_data(&args.data)?;
+    open_or_begin_book(args)
+}
+
+fn open_or_begin_book(args: &DataArgs) -> anyhow::Result<KeyBook> {
     let pepper = Pepper::load(&args.data, &SystemEntropy)?;
     Ok(KeyBook::open(&args.data, args.database.url()?.as_ref(), pepper)?)
 }
@@ -45,7 +52,9 @@ fn create(args: &KeyCreateArgs, as_json: bool) -> anyhow::Result<Answer> {
         person: args.person.clone(),
         expires_ms: lasts.map(|ms| now_ms.saturating_add(ms)),
     };
-    let (record, key) = open(&args.data)?.issue(new, now_ms, &SystemEntropy)?;
+    announce_new_data(&args.data.data);
+    let book = open_or_begin_book(&args.data)?;
+    let (record, key) = book.issue(new, now_ms, &SystemEntropy)?;
     if as_json {
         output::json(&json!({"key": key.reveal(), "record": record}));
     } else {
@@ -120,9 +129,9 @@ fn revoke(book: &KeyBook, id: &str, as_json: bool) -> anyhow::Result<Answer> {
 }
 
 /// The successor is shown once; the key goes on until both have had their time.
-fn succeed(args: &KeyRotateArgs, as_json: bool) -> anyhow::Result<Answer> {
+fn rotate(args: &KeyRotateArgs, as_json: bool) -> anyhow::Result<Answer> {
     let overlap_ms = u64::from(args.overlap_hours) * HOUR_MS;
-    let book = open(&args.data)?;
+    let book = open_book(&args.data)?;
     let (record, key) = book.rotate(&args.id, overlap_ms, SystemClock.now_ms(), &SystemEntropy)?;
     if as_json {
         output::json(&json!({"key": key.reveal(), "record": record}));
@@ -137,7 +146,7 @@ fn succeed(args: &KeyRotateArgs, as_json: bool) -> anyhow::Result<Answer> {
 }
 
 /// Every key that wraps others is replaced, the root key first of all.
-fn rotate(args: &RotateArgs, as_json: bool) -> anyhow::Result<Answer> {
+fn rotate_epoch(args: &RotateEpochArgs, as_json: bool) -> anyhow::Result<Answer> {
     let config = config::load(args.open.config.as_deref())?;
     let external = config.storage.root_key.is_some();
     let given = match &args.new_root_key {
@@ -157,7 +166,7 @@ fn rotate(args: &RotateArgs, as_json: bool) -> anyhow::Result<Answer> {
         None => None,
     };
     let instead = "stop it first; while it runs it does this by itself within 7 days of an erasure";
-    let store = super::opened::open(&args.open, instead)?;
+    let store = open_store(&args.open, instead)?;
     let rewrapped = store.rotate_keys(given)?;
     let behind: Vec<String> = store.replicas_behind()?.iter().map(hex::encode).collect();
     if as_json {

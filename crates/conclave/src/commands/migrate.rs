@@ -1,6 +1,7 @@
 //! `conclave migrate`: a ledger from one database to another.
 
 use super::Answer;
+use super::data_directory::require_data;
 use crate::cli::{MigrateArgs, MigrateCommand};
 use crate::output;
 use crate::system::SystemEntropy;
@@ -20,6 +21,7 @@ pub fn run(command: &MigrateCommand, as_json: bool) -> anyhow::Result<Answer> {
 
 fn sqlite_to_postgres(args: &MigrateArgs, as_json: bool) -> anyhow::Result<Answer> {
     let url = args.database.url()?.ok_or_else(|| anyhow!("say where to with --database URL"))?;
+    require_data(&args.data)?;
     let moved = move_to_postgres(&args.data, &url, &SystemEntropy, &mut |_, _| {})?;
     let inspection = Inspection {
         check: Some(Box::new(|_, leaf, _| replay(leaf).map_err(|error| error.to_string()))),

@@ -1,17 +1,18 @@
 //! `conclave recipes`: which there are, running one here, and what is counted of their runs.
 
+use super::data_directory::{open_or_begin_store, require_data};
 use super::serve::begin_log;
 use super::{Answer, lines};
 use crate::assemble;
 use crate::cli::{OpenArgs, RecipesCommand, RecipesKpisArgs, RecipesRunArgs};
-use crate::config::{self, Config};
+use crate::config;
 use crate::system::{SystemClock, SystemEntropy};
 use crate::{governing, output};
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use conclave_core::{AuditId, TenantId};
 use conclave_engine::Clock;
 use conclave_recipes::{RecipeRunner, Run, RunEnding, RunRequest};
-use conclave_store::{Store, StoreError, StoreOptions};
+use conclave_store::Store;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,13 +22,16 @@ use std::sync::Arc;
 /// # Errors
 /// When a file or the data directory cannot be used.
 pub fn run(command: &RecipesCommand, as_json: bool) -> anyhow::Result<Answer> {
-    let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match command {
         RecipesCommand::List(args) => list(args.config.as_deref(), as_json),
         RecipesCommand::Show { name, list } => show(name, list.config.as_deref()),
         RecipesCommand::Run(args) => runtime()?.block_on(execute(args)),
-        RecipesCommand::Kpis(args) => runtime()?.block_on(count(args)),
+        RecipesCommand::Kpis(args) => runtime()?.block_on(count_runs(args)),
     }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }
 
 fn list(file: Option<&Path>, as_json: bool) -> anyhow::Result<Answer> {
@@ -54,45 +58,27 @@ fn show(name: &str, file: Option<&Path>) -> anyhow::Result<Answer> {
 }
 
 /// An engine on a data directory that no gateway is using, and what must be closed afterwards.
-struct Bench {
+struct Workbench {
     recipes: Arc<RecipeRunner>,
     store: Store,
 }
 
-async fn bench(args: &OpenArgs) -> anyhow::Result<Bench> {
+async fn open_workbench(args: &OpenArgs) -> anyhow::Result<Workbench> {
     let mut config = config::load(args.config.as_deref())?;
     config.server.data.clone_from(&args.data.data);
-    let store = open(args, &config)?;
+    let instead = "ask the gateway itself: POST /v1/agents/NAME/execute";
+    let store = open_or_begin_store(args, &config, instead)?;
     begin_log(&store, &config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let steward = governing::begin(&store, &config, clock.clone()).await;
     let ground = assemble::ground(&store, steward, None, clock, Arc::new(SystemEntropy));
     governing::know_protocols(&ground.people, &store, &config.server.data).await;
-    Ok(Bench { recipes: assemble::services(&config, &ground)?.recipes, store })
-}
-
-fn open(args: &OpenArgs, config: &Config) -> anyhow::Result<Store> {
-    let database = match args.data.database.url()? {
-        Some(given) => Some(given),
-        None => config.storage.url().map_err(|why| anyhow!("storage.database: {why}"))?,
-    };
-    let options = StoreOptions {
-        database,
-        root_key: assemble::root_key(config)?,
-        stamp: assemble::stamp(config)?,
-        ..StoreOptions::new(&args.data.data, Arc::new(SystemClock), Arc::new(SystemEntropy))
-    };
-    Store::open(options).map_err(|error| match error {
-        error @ StoreError::Locked { .. } => {
-            anyhow!("{error}; ask the gateway itself: POST /v1/agents/NAME/execute")
-        }
-        error => error.into(),
-    })
+    Ok(Workbench { recipes: assemble::services(&config, &ground)?.recipes, store })
 }
 
 async fn execute(args: &RecipesRunArgs) -> anyhow::Result<Answer> {
-    let run = asked(args)?;
-    let Bench { recipes, store } = bench(&args.open).await?;
+    let run = read_request(args)?;
+    let Workbench { recipes, store } = open_workbench(&args.open).await?;
     let done = recipes.execute(run).await;
     let printed = done.map(|mut done| {
         done.delivery.complete();
@@ -107,7 +93,7 @@ async fn execute(args: &RecipesRunArgs) -> anyhow::Result<Answer> {
     Ok(printed?)
 }
 
-fn asked(args: &RecipesRunArgs) -> anyhow::Result<Run> {
+fn read_request(args: &RecipesRunArgs) -> anyhow::Result<Run> {
     let text = std::fs::read(&args.file)
         .with_context(|| format!("cannot read {}", args.file.display()))?;
     if text.len() > lines::LINE_BYTES_MAX {
@@ -131,12 +117,10 @@ fn asked(args: &RecipesRunArgs) -> anyhow::Result<Run> {
     })
 }
 
-async fn count(args: &RecipesKpisArgs) -> anyhow::Result<Answer> {
+async fn count_runs(args: &RecipesKpisArgs) -> anyhow::Result<Answer> {
     let tenant = TenantId::new(args.tenant.as_str())?;
-    if !args.open.data.data.is_dir() {
-        bail!("there is no ledger in {}", args.open.data.data.display());
-    }
-    let Bench { recipes, store } = bench(&args.open).await?;
+    require_data(&args.open.data.data)?;
+    let Workbench { recipes, store } = open_workbench(&args.open).await?;
     let mut figures = Map::new();
     for recipe in recipes.workshop.recipes.iter() {
         if args.name.as_ref().is_none_or(|name| *name == recipe.name) {

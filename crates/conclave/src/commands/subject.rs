@@ -1,12 +1,13 @@
 //! `conclave subject`: what is kept of a person, and its erasure.
 
 use super::Answer;
-use super::opened::{Opened, open};
+use super::data_directory::open_store;
 use crate::cli::{SubjectArgs, SubjectCommand, SubjectEraseArgs, SubjectExportArgs};
 use crate::output;
 use anyhow::{Context, bail};
 use conclave_core::{TenantId, UserId};
 use conclave_people::export_page;
+use conclave_store::Store;
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -25,23 +26,25 @@ pub fn run(command: &SubjectCommand, as_json: bool) -> anyhow::Result<Answer> {
     }
 }
 
-struct Asked {
-    store: Opened,
+/// A person, and the store in which something may be kept of them.
+struct OpenedSubject {
+    store: Store,
     tenant: TenantId,
     user: UserId,
 }
 
-fn asked(args: &SubjectArgs, method: &str) -> anyhow::Result<Asked> {
-    let (tenant, user) = (TenantId::new(args.tenant.as_str())?, UserId::new(args.id.as_str())?);
+fn open_subject(args: &SubjectArgs, method: &str) -> anyhow::Result<OpenedSubject> {
+    let tenant = TenantId::new(args.tenant.as_str())?;
+    let user = UserId::new(args.id.as_str())?;
     let instead = format!(
         "ask the gateway itself, with an owner key: curl -X {method} -H \"authorization: Bearer \
          $CONCLAVE_KEY\" http://ADDRESS/v1/subjects/{}",
         args.id
     );
-    Ok(Asked { store: open(&args.open, &instead)?, tenant, user })
+    Ok(OpenedSubject { store: open_store(&args.open, &instead)?, tenant, user })
 }
 
-fn nobody(id: &str, as_json: bool) -> Answer {
+fn say_unknown(id: &str, as_json: bool) -> Answer {
     if as_json {
         output::json(&json!({"id": id, "known": false}));
     } else {
@@ -51,10 +54,10 @@ fn nobody(id: &str, as_json: bool) -> Answer {
 }
 
 async fn export(args: &SubjectExportArgs) -> anyhow::Result<Answer> {
-    let Asked { store, tenant, user } = asked(&args.subject, "GET")?;
+    let OpenedSubject { store, tenant, user } = open_subject(&args.subject, "GET")?;
     let subjects = store.subjects().find_all(&tenant, &user).await?;
     if subjects.is_empty() {
-        return Ok(nobody(&args.subject.id, false));
+        return Ok(say_unknown(&args.subject.id, false));
     }
     let mut out = Out::open(args.output.as_deref())?;
     let archive = store.archive();
@@ -74,15 +77,15 @@ async fn export(args: &SubjectExportArgs) -> anyhow::Result<Answer> {
 }
 
 async fn erase(args: &SubjectEraseArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let Asked { store, tenant, user } = asked(&args.subject, "DELETE")?;
+    let OpenedSubject { store, tenant, user } = open_subject(&args.subject, "DELETE")?;
     if store.subjects().find(&tenant, &user).await?.is_none() {
-        return Ok(nobody(&args.subject.id, as_json));
+        return Ok(say_unknown(&args.subject.id, as_json));
     }
     if !args.yes {
         bail!("nothing was erased: this cannot be undone; add --yes to do it");
     }
     let Some(receipt) = store.subjects().erase(&tenant, &user).await? else {
-        return Ok(nobody(&args.subject.id, as_json));
+        return Ok(say_unknown(&args.subject.id, as_json));
     };
     if as_json {
         output::json(&receipt.to_json());

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,27 @@ pub fn binary() -> PathBuf {
 /// Runs the binary to its end.
 pub fn conclave(args: &[&str]) -> Output {
     Command::new(binary()).args(args).env_remove("RUST_LOG").output().unwrap()
+}
+
+/// The commands that have an option, `--url <URL>` for example, as their own help lists it.
+pub fn commands_with(option: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut groups = vec![Vec::new()];
+    while let Some(words) = groups.pop() {
+        let words: Vec<String> = words;
+        let help = Command::new(binary()).args(&words).arg("--help").output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let listed = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
+        let listed = listed.lines().take_while(|line| !line.is_empty());
+        let named = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        let below: Vec<_> = named.filter_map(|line| line.split_whitespace().next()).collect();
+        if below.is_empty() && help.contains(option) {
+            found.insert(words.join(" "));
+        }
+        let below = below.into_iter().filter(|name| *name != "help");
+        groups.extend(below.map(|name| [&words[..], &[name.to_owned()]].concat()));
+    }
+    found
 }
 
 /// A running gateway; killed when dropped.

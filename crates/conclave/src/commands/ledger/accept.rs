@@ -1,6 +1,7 @@
 //! `conclave ledger accept-restore`: go on with a database that came back older than it was.
 
-use super::super::{Answer, opened};
+use super::super::Answer;
+use super::super::data_directory::open_restored_store;
 use crate::cli::OpenArgs;
 use crate::output;
 use serde_json::json;
@@ -14,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// # Errors
 /// When a gateway runs on the directory, or the database cannot be used.
 pub(super) fn run(args: &OpenArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let store = opened::open_restored(args, "stop it, and start it again afterwards")?;
+    let store = open_restored_store(args, "stop it, and start it again afterwards")?;
     store.settle(PATIENCE)?;
     let Some(accepted) = store.accepted_restore() else {
         if as_json {
@@ -27,7 +28,8 @@ pub(super) fn run(args: &OpenArgs, as_json: bool) -> anyhow::Result<Answer> {
         return Ok(Answer::No);
     };
     store.publish()?;
-    let (old, new) = (accepted.old_root.map(hex::encode), hex::encode(accepted.new_root));
+    let old = accepted.old_root.map(hex::encode);
+    let new = hex::encode(accepted.new_root);
     if as_json {
         output::json(&json!({
             "accepted": true,

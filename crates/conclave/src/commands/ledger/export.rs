@@ -1,6 +1,7 @@
 //! `conclave ledger export`: the log as files that anybody can check.
 
 use super::super::Answer;
+use super::super::data_directory::require_data;
 use crate::cli::ledger::LedgerExportArgs;
 use crate::output;
 use anyhow::{Context, anyhow, bail};
@@ -17,6 +18,7 @@ use std::path::Path;
 /// # Errors
 /// When the ledger cannot be read or the directory cannot be written.
 pub(super) fn run(args: &LedgerExportArgs, as_json: bool) -> anyhow::Result<Answer> {
+    require_data(&args.data.data)?;
     let reader = super::open_reader(&args.data.data, args.data.database.url()?.as_ref())?;
     let note = reader.checkpoint().ok_or_else(|| anyhow!("no checkpoint was signed yet"))?;
     let to = &args.to;

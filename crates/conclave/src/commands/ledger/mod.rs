@@ -11,6 +11,7 @@ mod tiled;
 mod verify;
 
 use super::Answer;
+use super::data_directory::require_data;
 use crate::cli::DataArgs;
 use crate::cli::ledger::{LedgerCommand, LedgerSource};
 use crate::output;
@@ -51,8 +52,13 @@ fn find_ledger(source: &LedgerSource) -> anyhow::Result<LedgerPlace> {
     Ok(match source {
         LedgerSource::Export(dir) => LedgerPlace::Tiled(Box::new(DirLog::open(dir)?)),
         LedgerSource::Gateway(gateway) => LedgerPlace::Tiled(Box::new(UrlLog::open(gateway)?)),
-        LedgerSource::Data(DataArgs { data, database }) => {
-            LedgerPlace::Data { dir: data.clone(), database: database.url()?.map(Box::new) }
+        LedgerSource::Data { args, is_named } => {
+            let database = args.database.url()?.map(Box::new);
+            // A log in PostgreSQL can be read without any directory, so the default one may be missing.
+            if *is_named || database.is_none() {
+                require_data(&args.data)?;
+            }
+            LedgerPlace::Data { dir: args.data.clone(), database }
         }
     })
 }
@@ -68,7 +74,10 @@ fn open_reader(dir: &Path, database: Option<&DatabaseUrl>) -> anyhow::Result<Led
 fn rebuild(args: &DataArgs, as_json: bool) -> anyhow::Result<Answer> {
     let entries = match args.database.url()? {
         Some(url) => rebuild_database(&url)?,
-        None => conclave_store::rebuild(&args.data)?,
+        None => {
+            require_data(&args.data)?;
+            conclave_store::rebuild(&args.data)?
+        }
     };
     if as_json {
         output::json(&json!({"entries": entries}));

@@ -1,6 +1,7 @@
 //! `conclave ledger rotate-key`: hand the signing of checkpoints over to a new key.
 
 use super::super::Answer;
+use super::super::data_directory::require_data;
 use crate::cli::ledger::LedgerRotateArgs;
 use crate::output;
 use crate::system::{SystemClock, SystemEntropy};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 /// When a gateway runs on the directory, or the key cannot be changed.
 pub(super) fn run(args: &LedgerRotateArgs, as_json: bool) -> anyhow::Result<Answer> {
     let dir = &args.data.data;
+    require_data(dir)?;
     let database = args.data.database.url()?;
     if database.is_none() && !dir.join("ledger.db").is_file() {
         anyhow::bail!("there is no ledger in {}", dir.display());
