@@ -131,6 +131,9 @@ const MESSAGE_NAMES: [&str; 10] = [
 /// Entries of `metadata` that are meant for us.
 const METADATA_PREFIX: &str = "conclave_";
 
+/// The two names for how much a model may write; models that reason take the first only.
+const REPLY_LIMITS: [&str; 2] = ["max_completion_tokens", "max_tokens"];
+
 /// Highest temperature the protocol knows.
 const TEMPERATURE_MAX: f32 = 2.0;
 
@@ -143,6 +146,8 @@ pub(crate) struct UpstreamBody<'a> {
     pub(crate) stream: bool,
     /// Set where the client set none.
     pub(crate) temperature: Option<f32>,
+    /// The model refuses `max_tokens`; the same number is sent as `max_completion_tokens`.
+    pub(crate) is_reasoning: bool,
 }
 
 impl UpstreamBody<'_> {
@@ -154,10 +159,17 @@ impl UpstreamBody<'_> {
             .map(|value| value.clamp(0.0, TEMPERATURE_MAX))
     }
 
+    /// How much a model that reasons may write, under whichever name that was said.
+    fn completion_limit(&self) -> Option<&Value> {
+        let said = |name: &&str| self.request.body.get(*name).filter(|value| !value.is_null());
+        REPLY_LIMITS.iter().find_map(said).filter(|_| self.is_reasoning)
+    }
+
     /// Whether a field of the client's request is sent as it stands.
     fn passes(&self, field: &str, has_temperature: bool) -> bool {
         let is_replaced = (self.model.is_some() && is_same(field, "model"))
-            || (has_temperature && is_same(field, "temperature"));
+            || (has_temperature && is_same(field, "temperature"))
+            || (self.is_reasoning && REPLY_LIMITS.contains(&field));
         !is_replaced
             && !is_withheld(field)
             && !is_one_of(field, &UNREAD)
@@ -175,6 +187,9 @@ impl Serialize for UpstreamBody<'_> {
         map.serialize_entry("messages", &Messages(self.request))?;
         if let Some(temperature) = temperature {
             map.serialize_entry("temperature", &temperature)?;
+        }
+        if let Some(limit) = self.completion_limit() {
+            map.serialize_entry(REPLY_LIMITS[0], limit)?;
         }
         if self.stream {
             map.serialize_entry("stream", &true)?;

@@ -14,7 +14,7 @@ fn sent_with(
     stream: bool,
     temperature: Option<f32>,
 ) -> Value {
-    let body = UpstreamBody { request, model, stream, temperature };
+    let body = UpstreamBody { request, model, stream, temperature, is_reasoning: false };
     serde_json::from_str(&serde_json::to_string(&body).unwrap()).unwrap()
 }
 

@@ -139,14 +139,19 @@ impl TemperaturePolicy {
     }
 }
 
-/// Whether a model would take a temperature beside what the client asks for. Models that reason
-/// answer one with an error, and several refuse it beside another way of sampling.
-pub(crate) fn takes_temperature(model: &str, body: &Map<String, Value>) -> bool {
+/// Whether OpenAI's model of this name reasons before it writes; `model` is the provider's own name for
+/// it, with or without a prefix. Such a model answers a temperature or `max_tokens` with an error.
+pub(crate) fn is_reasoning_model(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
-    let reasons = ["o1", "o3", "o4", "gpt-5"].iter().any(|family| name.starts_with(family));
+    ["o1", "o3", "o4", "gpt-5"].iter().any(|family| name.starts_with(family))
+}
+
+/// Whether a model would take a temperature beside what the client asks for: several refuse it beside
+/// another way of sampling.
+pub(crate) fn takes_temperature(model: &str, body: &Map<String, Value>) -> bool {
     let others = ["top_p", "top_k", "thinking", "reasoning", "reasoning_effort"];
     let set = |field: &&str| body.get(*field).is_some_and(|value| !value.is_null());
-    !reasons && !others.iter().any(set)
+    !is_reasoning_model(model) && !others.iter().any(set)
 }
 
 /// Why a provider cannot be used as configured.

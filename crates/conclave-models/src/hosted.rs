@@ -2,7 +2,7 @@
 
 use crate::anthropic;
 use crate::body::{UpstreamBody, vector_request};
-use crate::config::{ConfigError, ProviderConfig, takes_temperature};
+use crate::config::{ConfigError, ProviderConfig, is_reasoning_model, takes_temperature};
 use crate::fault::Fault;
 use crate::link::{Call, Link, Pieces, Received};
 use crate::protocol::Protocol;
@@ -185,11 +185,11 @@ impl HostedModel {
 
     fn body(&self, request: &ModelRequest, in_pieces: bool) -> Result<Bytes, Fault> {
         let config = &self.provider.link.config;
-        let takes = takes_temperature(self.asked_model(request), &request.body);
+        let model = self.asked_model(request);
+        let takes = takes_temperature(model, &request.body);
         let temperature =
             request.temperature.filter(|_| takes && config.temperature.applies(request.attempt));
         if config.protocol == Protocol::Anthropic {
-            let model = self.asked_model(request);
             let stream = config.stream_upstream || in_pieces;
             let tokens_max = config.reply_tokens_max;
             return anthropic::body(request, (model, stream), tokens_max, temperature);
@@ -199,6 +199,7 @@ impl HostedModel {
             model: self.upstream_model.as_deref(),
             stream: config.stream_upstream || in_pieces,
             temperature,
+            is_reasoning: is_reasoning_model(model),
         };
         serde_json::to_vec(&body)
             .map(Bytes::from)

@@ -91,6 +91,38 @@ async fn azure_has_a_path_for_each_deployment_and_a_header_of_its_own() -> Outco
     Ok(())
 }
 
+#[tokio::test]
+async fn a_model_that_reasons_is_told_the_length_of_a_reply_in_its_own_words() -> Outcome<()> {
+    let short = json!({"max_tokens": 100});
+    let renamed = json!({"max_completion_tokens": 100});
+    let both = json!({"max_tokens": 100, "max_completion_tokens": 70});
+    for (visible, upstream, said, expected) in [
+        ("openai/gpt-5-nano", None, &short, &renamed),
+        ("small", Some("gpt-5-nano"), &short, &renamed),
+        ("o3", None, &short, &renamed),
+        ("o3", None, &renamed, &renamed),
+        ("o3", None, &both, &json!({"max_completion_tokens": 70})),
+        ("gpt-4o", None, &short, &short),
+        ("gpt-4o", None, &renamed, &renamed),
+        // What the client calls it says nothing about what the provider runs.
+        ("gpt-5", Some("llama3.2"), &short, &short),
+    ] {
+        let mock = always(Behaviour::Reply("hello".into())).await?;
+        let upstream_model = upstream.map(str::to_owned);
+        let model = HostedModel::new(ProviderConfig { upstream_model, ..config(&mock) })?;
+        let mut request = request("hello");
+        let body = Arc::make_mut(&mut request.body);
+        body.insert("model".into(), visible.into());
+        body.extend(said.as_object().cloned().unwrap_or_default());
+        model.generate(request).await?;
+        let seen = mock.seen().pop().ok_or("nothing seen")?;
+        for name in ["max_tokens", "max_completion_tokens"] {
+            assert_eq!(seen.body[name], expected[name], "{visible}, {upstream:?}, {said}: {name}");
+        }
+    }
+    Ok(())
+}
+
 /// Asks a mock that takes one key of two.
 async fn with_two_keys(status: u16) -> Outcome<(MockModel, HostedModel)> {
     let bad = Behaviour::Status(status, String::new());

@@ -161,7 +161,10 @@ impl Content for TurnContent {
 
     fn limit_output(&mut self, tokens: u64) {
         if conclave_money::stated_output_tokens(&self.turn.body).is_none() {
-            Arc::make_mut(&mut self.turn.body).insert("max_tokens".to_owned(), tokens.into());
+            let body = Arc::make_mut(&mut self.turn.body);
+            // A length that is no whole number was not counted, so that it must not reach the model.
+            body.remove("max_completion_tokens");
+            body.insert("max_tokens".to_owned(), tokens.into());
         }
     }
 }

@@ -158,6 +158,17 @@ async fn a_turn_is_settled_with_what_it_cost_and_the_decision_says_so() {
 }
 
 #[tokio::test]
+async fn a_length_that_was_not_counted_does_not_reach_the_model() {
+    let kept = kept(kind(), json!({"daily_budget_usd": 1}));
+    let mut asked = turn("My day was long.");
+    Arc::make_mut(&mut asked.body).insert("max_completion_tokens".into(), json!(1e9));
+    kept.house.engine.deliver(asked).await.unwrap();
+    let asked = kept.house.model.asked.lock().unwrap();
+    assert_eq!(asked[0].body["max_tokens"], 100);
+    assert_eq!(asked[0].body.get("max_completion_tokens"), None);
+}
+
+#[tokio::test]
 async fn without_any_limit_nothing_is_reserved_and_nothing_is_added_to_the_request() {
     let kept = kept(kind(), json!({}));
     kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
