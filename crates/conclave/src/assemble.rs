@@ -102,7 +102,7 @@ pub fn services(config: &Config, ground: &Ground) -> anyhow::Result<Services> {
 fn build(config: &Config, ground: &Ground) -> anyhow::Result<Services> {
     let settings = Settings {
         directives: instinct(config)?.digest(),
-        ..settings(config, ground.pseudonym_key)
+        ..settings(config, ground.pseudonym_key)?
     };
     let now_ms = ground.clock.now_ms();
     let steward =
@@ -242,10 +242,10 @@ pub fn instinct(config: &Config) -> anyhow::Result<Instinct> {
 /// What every entry says about this program and configuration.
 ///
 /// # Errors
-/// When the directives cannot be read.
+/// When the directives cannot be read, or the configuration cannot be written down.
 pub fn stamp(config: &Config) -> anyhow::Result<Stamp> {
     Ok(Stamp {
-        policy: digest(config),
+        policy: digest(config)?,
         directives: instinct(config)?.digest(),
         build: env!("CARGO_PKG_VERSION").to_owned(),
     })
@@ -310,9 +310,9 @@ pub fn limits(config: &Config) -> GatewayLimits {
     }
 }
 
-fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
+fn settings(config: &Config, pseudonym_key: [u8; 32]) -> anyhow::Result<Settings> {
     let rules = &config.deliberation;
-    Settings {
+    Ok(Settings {
         attempts_max: rules.attempts_max,
         turn_deadline: Duration::from_millis(rules.turn_deadline_ms),
         crisis_deadline: Duration::from_millis(rules.crisis_deadline_ms),
@@ -334,9 +334,9 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> Settings {
         sensitive_models: config.recipes.sensitive_models.clone(),
         staffed: config.reviews.staffed,
         block_injection: config.policy.on_injection == OnInjection::Block,
-        policy: digest(config),
+        policy: digest(config)?,
         ..Settings::standard(pseudonym_key)
-    }
+    })
 }
 
 const fn mode_of(name: ModeName) -> Mode {
@@ -350,9 +350,15 @@ const fn mode_of(name: ModeName) -> Mode {
 }
 
 /// The digest that names a configuration in the ledger; secrets are only referred to in it.
-#[must_use]
-pub fn digest(config: &Config) -> [u8; 32] {
-    Sha256::digest(serde_json::to_vec(config).unwrap_or_default()).into()
+///
+/// # Errors
+/// When the configuration cannot be written down, as with a path that is not UTF-8: a digest of
+/// nothing would name every such configuration alike.
+fn digest(config: &Config) -> anyhow::Result<[u8; 32]> {
+    let written = serde_json::to_vec(config).context(
+        "the configuration has no digest for the ledger: a value cannot be written down",
+    )?;
+    Ok(Sha256::digest(written).into())
 }
 
 /// The built-in verifiers, and those that are asked elsewhere.
@@ -369,4 +375,23 @@ fn panel(config: &Config, outside: Vec<Arc<dyn Verifier>>) -> anyhow::Result<Pan
         Arc::new(BuiltIn::seated(judge, changed)) as Arc<dyn Verifier>
     });
     Ok(Panel::new(seated.chain(outside).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_configuration_that_cannot_be_written_down_has_no_digest_instead_of_that_of_nothing() {
+        let mut config = Config::default();
+        let before = digest(&config).unwrap();
+        config.policy.omit_own_fields = !config.policy.omit_own_fields;
+        assert_ne!(digest(&config).unwrap(), before);
+        config.server.data = OsStr::from_bytes(b"data-\xff").into();
+        let error = format!("{:#}", digest(&config).unwrap_err());
+        assert!(error.contains("UTF-8"), "{error}");
+        assert!(stamp(&config).is_err(), "nothing is entered under it");
+    }
 }

@@ -99,7 +99,8 @@ impl Reloading {
 
 /// The parts that are read at the start only and differ.
 fn fixed_parts(begun: &Config, now: &Config) -> Vec<&'static str> {
-    let json = |part: Result<serde_json::Value, serde_json::Error>| part.unwrap_or_default();
+    // What cannot be written down differs from everything that can.
+    let json = |part: Result<serde_json::Value, serde_json::Error>| part.map_err(|_| "unwritable");
     macro_rules! differs {
         ($($part:ident),*) => {
             [$((

@@ -352,7 +352,11 @@ impl DrainerParts {
 
     /// The delivery entry for a decision that an earlier run of this replica left without one.
     fn unknown_delivery(&self, leaf: &[u8]) -> Option<Draft> {
-        let decision = Leaf::decode(leaf).ok()?;
+        let decision = Leaf::decode(leaf)
+            .inspect_err(|error| {
+                tracing::error!(%error, "a decision without a delivery cannot be read");
+            })
+            .ok()?;
         if decision.id.replica != self.identity.replica {
             return None;
         }
@@ -378,8 +382,9 @@ impl DrainerParts {
 
     fn append_soon(&self, kind: Kind, public: Value) {
         let draft = Draft { public, ..self.stamps.draft(kind) };
-        if let Ok(job) = Job::new(draft) {
-            self.intake.append_soon(job);
+        match Job::new(draft) {
+            Ok(job) => self.intake.append_soon(job),
+            Err(error) => tracing::error!(%error, "an entry about the store could not be written"),
         }
     }
 }
