@@ -2,17 +2,19 @@
 //!
 //! **Invariant:** a question is answered from the records, never from memory, so that a withdrawal is in
 //! force with the next question.
+//! **Invariant:** a consent that cannot be read is an error: it may be a withdrawal.
 
-use crate::people::{People, PeopleError, place, read, told, written};
+use crate::people::{People, PeopleError};
+use crate::records::{key, query, read, recorded};
 use conclave_core::TenantId;
 use conclave_govern::{
     ConsentAsk, ConsentRecord, ConsentState, Evidence, Withdrawal, check_consent,
 };
 use conclave_ledger::{Kind, Value as Public};
-use conclave_ports::pseudonym;
-use conclave_ports::{Record, RecordChange, RecordKind, RecordQuery};
+use conclave_ports::{Record, RecordKind, RecordQuery, pseudonym};
+use std::collections::BTreeMap;
 
-/// So many records of one person.
+/// The most records of consent of one person.
 const RECORDS_MAX: u32 = 200;
 const NONE: PeopleError = PeopleError::NotFound("There is no consent with this id.");
 
@@ -34,20 +36,16 @@ impl People {
             return Err(PeopleError::Full(sentence));
         }
         let id = self.new_id("con");
-        let subject = self.subject(tenant, &consent.subject).await?;
-        let record = Record {
-            key: place(RecordKind::Consent, tenant, &id),
-            version: 0,
-            state: "given".to_owned(),
-            owner: self.consent_owner(tenant, &consent.subject),
-            rank: 0,
+        let place = key(RecordKind::Consent, tenant, &id);
+        let owner = self.consent_owner(tenant, &consent.subject);
+        let mut record = Record {
             due_ms: consent.expires_ms,
-            changed_ms: self.clock.now_ms(),
-            subject,
-            data: written(&consent),
+            subject: self.subject(tenant, &consent.subject).await?,
+            ..self.new_record(place, "given", &owner)
         };
-        let entry = self.consent_entry(tenant, by, &id, "given", &consent, &consent.evidence);
-        self.put(vec![RecordChange { record, entry }]).await?;
+        self.rewrite(&mut record, &consent)?;
+        let public = self.consent_entry(&record, by, &consent, &consent.evidence);
+        self.records.put(vec![recorded(record, Kind::ConsentChange, public)]).await?;
         Ok(id)
     }
 
@@ -63,19 +61,17 @@ impl People {
         evidence: Evidence,
     ) -> Result<ConsentRecord, PeopleError> {
         evidence.check()?;
-        let found = self.get(place(RecordKind::Consent, tenant, id)).await?;
+        let found = self.records.get(key(RecordKind::Consent, tenant, id)).await?;
         let mut record = found.ok_or(NONE)?;
-        let mut consent: ConsentRecord = read(&record).ok_or(NONE)?;
+        let mut consent: ConsentRecord = read(&record)?;
         if consent.withdrawn.is_some() {
             return Ok(consent);
         }
-        let at_ms = self.clock.now_ms();
-        let entry = self.consent_entry(tenant, by, id, "withdrawn", &consent, &evidence);
-        consent.withdrawn = Some(Withdrawal { at_ms, evidence });
         record.state = "withdrawn".to_owned();
-        record.changed_ms = at_ms;
-        record.data = written(&consent);
-        self.put(vec![RecordChange { record, entry }]).await?;
+        let public = self.consent_entry(&record, by, &consent, &evidence);
+        consent.withdrawn = Some(Withdrawal { at_ms: self.clock.now_ms(), evidence });
+        self.rewrite(&mut record, &consent)?;
+        self.records.put(vec![recorded(record, Kind::ConsentChange, public)]).await?;
         Ok(consent)
     }
 
@@ -84,32 +80,23 @@ impl People {
     /// # Errors
     /// When there is none.
     pub async fn consent(&self, tenant: &TenantId, id: &str) -> Result<ConsentRecord, PeopleError> {
-        let found = self.get(place(RecordKind::Consent, tenant, id)).await?;
-        found.as_ref().and_then(read).ok_or(NONE)
+        let found = self.records.get(key(RecordKind::Consent, tenant, id)).await?;
+        read(&found.ok_or(NONE)?)
     }
 
-    /// Every record of consent of a person.
+    /// Every record of consent of a person, by id. What was erased with its person is not there.
     ///
     /// # Errors
-    /// When the records do not answer.
+    /// When the records do not answer, or one cannot be read.
     pub async fn consents_of(
         &self,
         tenant: &TenantId,
         subject: &str,
-    ) -> Result<Vec<(String, ConsentRecord)>, PeopleError> {
-        let query = RecordQuery {
-            kind: RecordKind::Consent,
-            tenant: Some(tenant.clone()),
-            states: Vec::new(),
-            owner: Some(self.consent_owner(tenant, subject)),
-            due_before_ms: None,
-            offset: 0,
-            limit: RECORDS_MAX,
-        };
-        let records = self.list(query).await?;
-        // What was erased with its person cannot be read, and grants nothing.
-        let readable = records.iter().filter_map(|one| Some((one.key.id.clone(), read(one)?)));
-        Ok(readable.collect())
+    ) -> Result<BTreeMap<String, ConsentRecord>, PeopleError> {
+        let owner = Some(self.consent_owner(tenant, subject));
+        let all = query(RecordKind::Consent, Some(tenant), RECORDS_MAX);
+        let records = self.records.list(RecordQuery { owner, ..all }).await?;
+        records.iter().map(|record| Ok((record.key.id.clone(), read(record)?))).collect()
     }
 
     pub(crate) async fn check_consent(
@@ -117,7 +104,7 @@ impl People {
         tenant: &TenantId,
         ask: &ConsentAsk,
     ) -> Result<ConsentState, PeopleError> {
-        let records = self.consents_of(tenant, &ask.subject).await?;
+        let records: Vec<_> = self.consents_of(tenant, &ask.subject).await?.into_iter().collect();
         Ok(check_consent(&records, ask))
     }
 
@@ -128,25 +115,22 @@ impl People {
 
     fn consent_entry(
         &self,
-        tenant: &TenantId,
+        record: &Record,
         by: &str,
-        id: &str,
-        what: &str,
         consent: &ConsentRecord,
         evidence: &Evidence,
-    ) -> Option<(Kind, Public)> {
-        let expires = consent.expires_ms.map_or(Public::Null, Public::Uint);
-        let public = Public::map([
-            ("what", Public::from(what)),
-            ("record", Public::from(id)),
+    ) -> Public {
+        let tenant = &record.key.tenant;
+        Public::map([
+            ("what", Public::from(record.state.as_str())),
+            ("record", Public::from(record.key.id.as_str())),
             ("scopes", Public::Uint(consent.scopes.len() as u64)),
             ("purposes", Public::Uint(consent.purposes.len() as u64)),
             ("given_ms", Public::Uint(consent.given_ms)),
-            ("expires_ms", expires),
+            ("expires_ms", consent.expires_ms.map_or(Public::Null, Public::Uint)),
             ("evidence_kind", Public::from(evidence.kind.as_str())),
             ("evidence", self.digest(b"evidence", tenant, &evidence.reference)),
             ("by", self.digest(b"reader", tenant, by)),
-        ]);
-        told(Kind::ConsentChange, public)
+        ])
     }
 }

@@ -1,23 +1,20 @@
-//! Consents, protocols, reviews and webhooks, kept as records.
+//! What people agree to, lay down and decide, kept as records: [`Governance`] over [`Records`].
 //!
 //! **Invariant:** every change is a ledger entry that becomes durable with it, and says in numbers,
 //! digests and names of closed lists what happened; no word of anybody stands in it.
 //! **Invariant:** every question names its tenant; there is no way to ask for a record of another.
 
-use crate::known_protocols::KnownProtocols;
+use crate::communities::ProtocolCache;
 use conclave_core::{SessionId, TenantId, UserId};
 use conclave_govern::{
     ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, ReviewRefusal, Unfit,
 };
-use conclave_ledger::{Kind, Value as Public};
+use conclave_ledger::Value as Public;
 use conclave_ports::{
-    Announcement, Clock, Entropy, GovernError, Governance, Record, RecordChange, RecordKey,
-    RecordKind, RecordQuery, Records, RecordsError, Subjects, pseudonym,
+    Announcement, Clock, Entropy, GovernError, Governance, RecordKey, Records, RecordsError,
+    Subjects, pseudonym,
 };
 use futures_util::future::{BoxFuture, FutureExt};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -45,7 +42,15 @@ pub enum PeopleError {
     /// Somebody else changed it meanwhile.
     #[error("somebody else has changed this meanwhile; read it again")]
     Conflict,
-    /// The records do not answer.
+    /// A record is not what this program writes: it was damaged, or a later version wrote it.
+    #[error("the {} `{}` of {} cannot be read or written: {why}", key.kind.as_str(), key.id, key.tenant)]
+    Malformed {
+        /// Which.
+        key: Box<RecordKey>,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The records, or the archive, do not answer.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -66,14 +71,15 @@ impl From<PeopleError> for GovernError {
     }
 }
 
-/// Consents, protocols, reviews and webhooks, kept as records: [`Governance`] over [`Records`].
+/// The use-cases of people; each has a file or folder of its own that adds its part.
 pub struct People {
     pub(crate) records: Arc<dyn Records>,
     pub(crate) subjects: Arc<dyn Subjects>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
+    /// Keys pseudonyms and the secrets of webhooks.
     pub(crate) key: [u8; 32],
-    pub(crate) protocols: KnownProtocols,
+    pub(crate) protocol_cache: ProtocolCache,
     pub(crate) staff: Option<Arc<dyn Staff>>,
 }
 
@@ -87,7 +93,7 @@ pub trait Staff: Send + Sync {
 }
 
 impl People {
-    /// Keeps them in these records; the key makes pseudonyms and the secrets of webhooks.
+    /// Keeps everything in these records; the key makes pseudonyms and the secrets of webhooks.
     #[must_use]
     pub fn new(
         records: Arc<dyn Records>,
@@ -96,8 +102,8 @@ impl People {
         entropy: Arc<dyn Entropy>,
         key: [u8; 32],
     ) -> Self {
-        let (protocols, staff) = (KnownProtocols::default(), None);
-        Self { records, subjects, clock, entropy, key, protocols, staff }
+        let protocol_cache = ProtocolCache::default();
+        Self { records, subjects, clock, entropy, key, protocol_cache, staff: None }
     }
 
     /// Gives reviews that belong to no community to whoever of these has least to do.
@@ -131,48 +137,6 @@ impl People {
         let named = named.map_err(|error| PeopleError::Unavailable(error.to_string()))?;
         Ok(named.subject)
     }
-
-    pub(crate) async fn get(&self, key: RecordKey) -> Result<Option<Record>, PeopleError> {
-        Ok(self.records.get(key).await?)
-    }
-
-    pub(crate) async fn put(&self, changes: Vec<RecordChange>) -> Result<Vec<Record>, PeopleError> {
-        Ok(self.records.put(changes).await?)
-    }
-
-    pub(crate) async fn list(&self, query: RecordQuery) -> Result<Vec<Record>, PeopleError> {
-        Ok(self.records.list(query).await?)
-    }
-}
-
-/// Everything of a kind and tenant, up to a limit.
-pub(crate) fn all_of(kind: RecordKind, tenant: &TenantId, limit: u32) -> RecordQuery {
-    RecordQuery {
-        kind,
-        tenant: Some(tenant.clone()),
-        states: Vec::new(),
-        owner: None,
-        due_before_ms: None,
-        offset: 0,
-        limit,
-    }
-}
-
-pub(crate) fn place(kind: RecordKind, tenant: &TenantId, id: &str) -> RecordKey {
-    RecordKey { kind, tenant: tenant.clone(), id: id.to_owned() }
-}
-
-/// What a record says; one that was erased or is of another version says nothing.
-pub(crate) fn read<T: DeserializeOwned>(record: &Record) -> Option<T> {
-    serde_json::from_value(record.data.clone()).ok()
-}
-
-pub(crate) fn written(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
-}
-
-pub(crate) fn told(kind: Kind, public: Public) -> Option<(Kind, Public)> {
-    Some((kind, public))
 }
 
 impl Governance for People {
@@ -219,6 +183,6 @@ impl Governance for People {
         tenant: &'a TenantId,
         announcement: Announcement,
     ) -> BoxFuture<'a, Result<(), GovernError>> {
-        async move { Ok(self.send_out(tenant, &announcement).await?) }.boxed()
+        async move { Ok(self.queue_event(tenant, &announcement).await?) }.boxed()
     }
 }

@@ -9,7 +9,7 @@ use crate::staff;
 use conclave_dashboard::AccountBook;
 use conclave_engine::Clock;
 use conclave_money::{Policies, StewardState};
-use conclave_people::{People, Unasked};
+use conclave_people::{MissingReviews, People};
 use conclave_store::Store;
 use serde_json::Value;
 use std::io;
@@ -22,7 +22,7 @@ const REFRESH: Duration = Duration::from_secs(2);
 /// After how many of those the ledger is asked about money that nobody settled.
 const RECONCILE_TICKS: u32 = 3;
 /// After how many of those it is looked whether something waits that nobody was asked about.
-const UNASKED_TICKS: u32 = 5;
+const MISSING_TICKS: u32 = 5;
 /// The copies of all policies and protocols, beside the spool.
 const COPY: &str = "policies.json";
 const PROTOCOLS_COPY: &str = "protocols.json";
@@ -65,16 +65,18 @@ pub async fn know_protocols(people: &People, store: &Store, data: &Path) {
 
 /// The terms of communities are theirs: the copy is sealed like what it was made from.
 fn write_protocols(people: &People, store: &Store, data: &Path) {
-    let copy = people.copy_protocols().to_string();
-    let sealed = store.seal_copy(PROTOCOLS_COPY, copy.as_bytes());
-    if let Err(error) = write(data, PROTOCOLS_COPY, &sealed) {
+    let written = people.copy_protocols().map_err(anyhow::Error::from).and_then(|copy| {
+        let sealed = store.seal_copy(PROTOCOLS_COPY, copy.to_string().as_bytes());
+        Ok(write(data, PROTOCOLS_COPY, &sealed)?)
+    });
+    if let Err(error) = written {
         tracing::warn!(%error, "the copy of the protocols could not be written");
     }
 }
 
 /// Keeps policies and protocols up to date and settles from the ledger what nobody settled, for as long as it runs.
 pub async fn run(
-    (steward, people, unasked): (Arc<StewardState>, Arc<People>, Unasked),
+    (steward, people, missing): (Arc<StewardState>, Arc<People>, MissingReviews),
     (store, accounts): (Arc<Store>, Arc<AccountBook>),
     (file, data): (Option<PathBuf>, PathBuf),
 ) {
@@ -92,8 +94,8 @@ pub async fn run(
             Err(error) => tracing::debug!(%error, "protocols are those of the last contact"),
         }
         staff::refresh(&accounts, &store).await;
-        if ticks % UNASKED_TICKS == 1 {
-            match unasked.ask_again().await {
+        if ticks % MISSING_TICKS == 1 {
+            match missing.open_missing().await {
                 Ok(0) => {}
                 Ok(opened) => tracing::warn!(opened, "reviews that were missing are open"),
                 Err(error) => tracing::debug!(%error, "what waits could not be looked through"),

@@ -205,15 +205,16 @@ mod tests {
             person: None,
         };
         let hook = "http://127.0.0.1:1/hook";
-        let (id, _) = people.add_webhook(&owner, &*post, hook, vec![]).await.unwrap();
+        let id = people.add_webhook(&owner, &*post, hook, vec![]).await.unwrap().id;
         let alert = LedgerAlert { code: "disk", message: "A disk takes no more.".into() };
         let ledger = Arc::new(Troubled(std::sync::Mutex::new(vec![alert])));
         let outbox = Outbox { people, post, ledger: ledger.clone(), house: house.clone() };
         let told = outbox.tell_of_ledger(Vec::new()).await;
         assert_eq!(told, ["disk"]);
         let told = outbox.tell_of_ledger(told).await;
-        let letters = outbox.people.letters_of(&house, &id, "waiting", 9).await.unwrap();
-        let kinds: Vec<_> = letters.iter().map(|(_, letter, _)| letter.kind.as_str()).collect();
+        let waiting = conclave_people::EventState::Waiting;
+        let events = outbox.people.queued_events(&house, &id, waiting, 9).await.unwrap();
+        let kinds: Vec<_> = events.iter().map(|one| one.event.kind.as_str()).collect();
         assert_eq!(kinds, ["ledger.alert"], "once, as long as it lasts");
         ledger.0.lock().unwrap().clear();
         assert!(outbox.tell_of_ledger(told).await.is_empty());

@@ -4,7 +4,7 @@ use crate::chart::Gauge;
 use crate::figure::{score, title};
 use crate::label::Tone;
 use crate::text::{Ink, Text};
-use conclave_people::{Contribution, Part};
+use conclave_people::{Contribution, ContributorKind};
 use serde_json::Value as Json;
 
 use super::seen::{Scores, strings};
@@ -129,7 +129,7 @@ fn language(tag: &str) -> &str {
 /// Who shaped the reply, strongest first.
 pub(super) fn influences(mut all: Vec<Contribution>, state: &Json, ink: &mut Ink) -> Vec<Portion> {
     // The verifiers stand on the page with their ballots.
-    all.retain(|one| one.part != Part::Verifier);
+    all.retain(|one| one.part != ContributorKind::Verifier);
     let whole: f64 = all.iter().map(|one| one.influence).sum();
     for one in &mut all {
         one.influence /= whole;
@@ -208,7 +208,7 @@ mod tests {
     fn the_strongest_influence_comes_first() {
         let one = |name: &str, influence| Contribution {
             name: name.into(),
-            part: Part::Sensor,
+            part: ContributorKind::Sensor,
             influence,
             reasoning: "sensed".into(),
         };

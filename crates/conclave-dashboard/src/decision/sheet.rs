@@ -9,7 +9,7 @@ use crate::label::{Badge, Shape, Tone, outcome_meaning, outcome_word};
 use crate::text::{Ink, Text};
 use conclave_engine::{StoredDecision, replay};
 use conclave_ledger::Value;
-use conclave_people::{explain, view};
+use conclave_people::{decision_view, explain};
 use serde_json::Value as Json;
 
 /// How much of a decision is shown.
@@ -64,7 +64,7 @@ impl Sheet {
     /// Puts the sheet together; `None` when the engine's view has another form.
     pub(crate) fn of(stored: &StoredDecision, sight: Sight) -> Option<Self> {
         let words = sight == Sight::Words;
-        let seen: Seen = serde_json::from_value(view(stored, words)).ok()?;
+        let seen: Seen = serde_json::from_value(decision_view(stored, words)).ok()?;
         let mut ink = Ink::new();
         let ink = &mut ink;
         let told = explain(stored);

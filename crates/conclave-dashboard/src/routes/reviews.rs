@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use conclave_core::AuditId;
 use conclave_engine::Caller;
 use conclave_govern::{Decider, Review, Ruling, Said};
-use conclave_people::{Held, People, PeopleError, ReviewFilter, held_words};
+use conclave_people::{People, PeopleError, ReviewFilter, ReviewRecord, VisibleReview, held_words};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -98,8 +98,8 @@ fn people(dashboard: &Dashboard) -> Result<Arc<People>, Trouble> {
 
 fn trouble(error: &PeopleError) -> Trouble {
     match error {
-        PeopleError::Unavailable(why) => {
-            tracing::error!(why, "the records do not answer the dashboard");
+        PeopleError::Unavailable(_) | PeopleError::Malformed { .. } => {
+            tracing::error!(%error, "the records do not answer the dashboard");
             Trouble::Archive
         }
         _ => Trouble::NoReview,
@@ -119,10 +119,10 @@ pub(super) async fn list(State(dashboard): State<Dashboard>, Guest(visitor): Gue
     shown.await.unwrap_or_else(|trouble: Trouble| trouble.page(&dashboard, Some(&visitor)))
 }
 
-fn row(held: &Held) -> Row {
-    let review = &held.review;
+fn row(record: &ReviewRecord) -> Row {
+    let review = &record.review;
     Row {
-        id: held.id.clone(),
+        id: record.id.clone(),
         due: Moment::at(review.due_ms),
         status: Text::short(&outcome_word(review.status.as_str())),
         priority: Text::short(&outcome_word(review.priority.as_str())),
@@ -150,8 +150,8 @@ async fn show(
 ) -> Response {
     let made = async {
         let found = people(dashboard)?.review(&caller(visitor), id).await;
-        let (held, decider) = found.map_err(|error| trouble(&error))?;
-        let sheet = sheet(dashboard, visitor, &held, &decider, said).await?;
+        let VisibleReview { record, decider } = found.map_err(|error| trouble(&error))?;
+        let sheet = sheet(dashboard, visitor, &record, &decider, said).await?;
         Ok(page(status, &sheet))
     };
     made.await.unwrap_or_else(|trouble: Trouble| trouble.page(dashboard, Some(visitor)))
@@ -160,11 +160,11 @@ async fn show(
 async fn sheet(
     dashboard: &Dashboard,
     visitor: &Visitor,
-    held: &Held,
+    record: &ReviewRecord,
     decider: &Decider,
     trouble: Option<String>,
 ) -> Result<ReviewPage, Trouble> {
-    let review = &held.review;
+    let review = &record.review;
     let now_ms = dashboard.now_ms();
     let claimed = review.is_claimed_by(decider, now_ms);
     let mut fresh = review.clone();
@@ -186,7 +186,7 @@ async fn sheet(
     });
     Ok(ReviewPage {
         frame: Frame::of(dashboard, visitor, Here::Review, "Review"),
-        id: held.id.clone(),
+        id: record.id.clone(),
         token: dashboard.forms().token(&visitor.session),
         due: Moment::at(review.due_ms),
         facts,
@@ -194,7 +194,7 @@ async fn sheet(
         rulings: rulings.collect(),
         claimable: !claimed && fresh.claim(decider, now_ms).is_ok(),
         claim: review.claim.as_ref().filter(|_| claimed).map(|claim| claim.token),
-        words: if claimed { words(dashboard, visitor, held).await? } else { None },
+        words: if claimed { words(dashboard, visitor, record).await? } else { None },
         trouble,
     })
 }
@@ -207,9 +207,9 @@ fn communities(review: &Review) -> String {
 async fn words(
     dashboard: &Dashboard,
     visitor: &Visitor,
-    held: &Held,
+    record: &ReviewRecord,
 ) -> Result<Option<Words>, Trouble> {
-    let audit = held.review.audit_id.as_deref().and_then(AuditId::parse);
+    let audit = record.review.audit_id.as_deref().and_then(AuditId::parse);
     let Some(audit) = audit else { return Ok(None) };
     let found = held_words(&*dashboard.ports().archive, &visitor.account.tenant, audit).await;
     let Some(found) = found.map_err(|error| trouble(&error))? else { return Ok(None) };
@@ -224,7 +224,7 @@ async fn words(
         (ink.short(message["role"].as_str().unwrap_or("?")), ink.text(&content))
     });
     let said = said.collect();
-    let reply = held.review.edited.clone().or(found.reply);
+    let reply = record.review.edited.clone().or(found.reply);
     Ok(Some(Words { said, reply: reply.map(|text| ink.text(&text)) }))
 }
 
@@ -288,7 +288,7 @@ async fn act(
     let (caller, token) = (caller(visitor), sent.claim);
     let done = match act {
         Act::Claim => people.claim_review(&caller, id).await,
-        Act::Release => people.release_review(&caller, id, token).await,
+        Act::Release => people.unclaim_review(&caller, id, token).await,
         Act::Decide => match said(&sent) {
             Some(said) => people.decide_review(&caller, id, token, &said).await,
             None => {

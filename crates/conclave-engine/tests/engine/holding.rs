@@ -143,8 +143,8 @@ async fn an_escalated_reply_waits_for_a_reviewer_where_there_is_one() {
     let reply = staffed.deliver(angry()).await.unwrap();
     assert_eq!(reply.decision.outcome, Outcome::Escalated);
     let reviewer = Caller { tenant: turn("").tenant, ..caller("r", KeyRole::Reviewer) };
-    let (held, _) = office.people.review(&reviewer, &reply.review_id.unwrap()).await.unwrap();
-    assert_eq!(held.review.kind.as_str(), "escalation");
+    let held = office.people.review(&reviewer, &reply.review_id.unwrap()).await.unwrap();
+    assert_eq!(held.record.review.kind.as_str(), "escalation");
 }
 
 /// Governance that never answers.
@@ -315,7 +315,7 @@ async fn what_a_guard_did_in_a_conversation_stands_in_the_decision() {
     for (reply, wanted) in [(&marked, "flagged"), (&held, "held")] {
         let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
         let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-        let seen = conclave_people::view(&stored, false);
+        let seen = conclave_people::decision_view(&stored, false);
         assert_eq!(seen["guards"][0]["outcome"], wanted, "{seen}");
         let story = conclave_people::explain(&stored).story.join(" ");
         assert_eq!(story.contains("was marked"), wanted == "flagged", "{story}");

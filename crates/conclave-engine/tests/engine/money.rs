@@ -421,14 +421,15 @@ async fn webhooks_are_told_when_a_limit_comes_near() {
         Caller { tenant: tenant(), ..crate::office::caller("o", conclave_engine::KeyRole::Owner) };
     let place = crate::office::Place;
     let hook = "https://example.com/hook";
-    let (id, _) = office.people.add_webhook(&owner, &place, hook, vec![]).await.unwrap();
+    let id = office.people.add_webhook(&owner, &place, hook, vec![]).await.unwrap().id;
     for _ in 0..30 {
         kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
         settle_tasks().await;
     }
-    let letters = office.people.letters_of(&tenant(), &id, "waiting", 9).await.unwrap();
-    let kinds: Vec<_> = letters.iter().map(|(_, letter, _)| letter.kind.as_str()).collect();
+    let waiting = conclave_people::EventState::Waiting;
+    let events = office.people.queued_events(&tenant(), &id, waiting, 9).await.unwrap();
+    let kinds: Vec<_> = events.iter().map(|one| one.event.kind.as_str()).collect();
     assert_eq!(kinds, ["budget.alert"], "once in a period");
-    assert_eq!(letters[0].1.data["percent"], 1);
-    assert_eq!(letters[0].1.data["scope"], "tenant");
+    assert_eq!(events[0].event.data["percent"], 1);
+    assert_eq!(events[0].event.data["scope"], "tenant");
 }

@@ -130,9 +130,10 @@ async fn regions_act_in_chat() {
     assert_eq!(reply.decision.outcome, Outcome::Held);
     let owner = crate::office::caller("o", conclave_engine::KeyRole::Owner);
     let owner = conclave_engine::Caller { tenant: tenant(), ..owner };
-    let (held, _) = office.people.review(&owner, &reply.review_id.unwrap()).await.unwrap();
-    assert_eq!(held.review.kind, ReviewKind::Escalation);
-    assert_eq!(held.review.issues[0].code, "jurisdiction_unknown");
+    let held = office.people.review(&owner, &reply.review_id.unwrap()).await.unwrap();
+    let review = held.record.review;
+    assert_eq!(review.kind, ReviewKind::Escalation);
+    assert_eq!(review.issues[0].code, "jurisdiction_unknown");
     let reply = staffed.deliver(from(Some("CN"), "My day was long.")).await.unwrap();
     assert_eq!(reply.decision.refusal, away);
 }

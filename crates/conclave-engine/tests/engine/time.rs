@@ -10,7 +10,7 @@ use conclave_detect::{AsReply, ClassifierError, Detector, DriftState, Estimate, 
 use conclave_engine::{
     Decision, Engine, Memory, Panel, StoredDecision, Turn, Verifier, VerifierError,
 };
-use conclave_people::{explain, view};
+use conclave_people::{decision_view, explain};
 use conclave_verifiers::Case;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -90,13 +90,13 @@ async fn drift_grows_over_sessions_and_restarts_and_raises_scrutiny() {
     assert_eq!(after.scrutiny, Strict, "the next decision shows it");
     let entries = house.engine.archive.find(0, after.id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-    let seen = view(&stored, true);
+    let seen = decision_view(&stored, true);
     assert_eq!(seen["drift"], "red");
     let alert = &seen["drift_alerts"][0];
     assert_eq!(alert["pattern"], "isolation");
     assert_eq!(alert["recommended_action"], "resource_offer");
     assert_eq!(alert["historical_evidence"][0]["quote"], "Stayed alone again, night 1.");
-    assert!(!view(&stored, false).to_string().contains("alone"));
+    assert!(!decision_view(&stored, false).to_string().contains("alone"));
     assert!(explain(&stored).story.iter().any(|sentence| sentence.contains("over some time")));
 }
 
@@ -161,7 +161,7 @@ async fn a_mended_reply_leaves_a_correction() {
     let decision = decided(&house.engine, turn("I'm so angry I could hurt someone")).await;
     let entries = house.engine.archive.find(0, decision.id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-    let corrections = &view(&stored, true)["corrections"];
+    let corrections = &decision_view(&stored, true)["corrections"];
     assert_eq!(corrections.as_array().unwrap().len(), 1);
     let mended = &corrections[0];
     assert_eq!(mended["original"], "Yeah, do it.");
@@ -183,17 +183,18 @@ async fn webhooks_are_told_when_somebody_begins_to_drift() {
     };
     let place = crate::office::Place;
     let hook = "https://example.com/hook";
-    let (id, _) = office.people.add_webhook(&owner, &place, hook, vec![]).await.unwrap();
+    let id = office.people.add_webhook(&owner, &place, hook, vec![]).await.unwrap().id;
     for night in 0..6 {
         let text = format!("Stayed alone again, night {night}.");
         decided(&house.engine, said(&text, &format!("night {night}"))).await;
     }
-    let letters = office.people.letters_of(&owner.tenant, &id, "waiting", 9).await.unwrap();
-    let mut told: Vec<_> =
-        letters.iter().map(|(_, one, _)| (one.kind.as_str(), one.data["state"].clone())).collect();
+    let waiting = conclave_people::EventState::Waiting;
+    let events = office.people.queued_events(&owner.tenant, &id, waiting, 9).await.unwrap();
+    let told = events.iter().map(|one| (one.event.kind.as_str(), one.event.data["state"].clone()));
+    let mut told: Vec<_> = told.collect();
     told.sort_by_key(|(_, state)| state.to_string());
     assert_eq!(told, [("drift.alert", "red".into()), ("drift.alert", "yellow".into())]);
-    let words = format!("{letters:?}");
+    let words = format!("{events:?}");
     assert!(!words.contains("alone") && !words.contains("ana"), "no word of anybody: {words}");
 }
 

@@ -13,7 +13,7 @@ use conclave_engine::{Places, PolicyInForce, PolicySource, Records, standard_gua
 use conclave_govern::Jurisdictions;
 use conclave_ledger::{Kind, Value};
 use conclave_money::Steward;
-use conclave_people::{Part, explain, view};
+use conclave_people::{ContributorKind, decision_view, explain};
 use conclave_recipes::{RecipeRunner, RecipeSettings, Workshop};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -338,7 +338,7 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
     let entries = house.engine.archive.find(0, id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
     replay(&stored.leaf).unwrap();
-    let seen = view(&stored, true);
+    let seen = decision_view(&stored, true);
     assert_eq!(seen["outcome"], "delivered");
     assert_eq!(seen["delivery"]["status"], "sent");
     assert_eq!(seen["delivery"]["bytes"], 42);
@@ -349,7 +349,7 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
     assert_eq!(attempts[0]["panels"][0]["vetoes"][0], "crisis");
     assert_eq!(seen["choices"][0]["delivered"]["text"], KIND);
 
-    let blind = view(&stored, false).to_string();
+    let blind = decision_view(&stored, false).to_string();
     assert!(!blind.contains("angry") && !blind.contains("Yeah"), "{blind}");
 
     let why = explain(&stored);
@@ -372,7 +372,8 @@ async fn a_verifier_that_is_not_seated_has_no_influence_and_leaves_it_to_the_oth
         let whole: f64 = all.iter().map(|agent| agent.influence).sum();
         assert!((whole - 1.0).abs() < 1e-9, "{all:?}");
         let of = |name: &str| {
-            let found = all.iter().find(|one| one.part == Part::Verifier && one.name == name);
+            let found =
+                all.iter().find(|one| one.part == ContributorKind::Verifier && one.name == name);
             found.map_or(0.0, |one| one.influence)
         };
         influences.push((of("crisis"), of("classifier")));

@@ -7,7 +7,7 @@ use crate::turns::{KIND, turn};
 use conclave_core::{Outcome, TenantId};
 use conclave_engine::{Caller, GovernError, Governance, KeyRole, review_id};
 use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview};
-use conclave_people::{People, ReviewFilter, Unasked};
+use conclave_people::{MissingReviews, People, ReviewFilter};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -53,17 +53,18 @@ async fn what_nobody_was_asked_about_is_found_and_asked_about_once() {
     assert_eq!((reply.decision.outcome, reply.review_id), (Outcome::Held, None));
     house.engine.deliver(keyed("My day was long.")).await.unwrap();
     let archive = house.engine.archive.clone();
-    let unasked = Unasked::new(archive, office.people.clone(), office.clock.clone());
-    assert_eq!(unasked.ask_again().await, Ok(0), "who has just decided still asks");
+    let missing = MissingReviews::new(archive, office.people.clone(), office.clock.clone());
+    assert_eq!(missing.open_missing().await, Ok(0), "who has just decided still asks");
     office.pass(20_000);
-    assert_eq!(unasked.ask_again().await, Ok(1));
-    assert_eq!(unasked.ask_again().await, Ok(0));
+    assert_eq!(missing.open_missing().await, Ok(1));
+    assert_eq!(missing.open_missing().await, Ok(0));
     let elder = Caller { tenant: turn("").tenant, ..caller("e1", KeyRole::Elder) };
     let filter = ReviewFilter { limit: 9, ..ReviewFilter::default() };
     let open = office.people.reviews(&elder, &filter).await.unwrap();
     assert_eq!(open.len(), 1);
     assert_eq!(open[0].id, review_id(reply.decision.id));
     assert!(open[0].review.four_eyes && open[0].review.author.as_deref() == Some("app"));
-    let again = Unasked::new(house.engine.archive, office.people.clone(), office.clock.clone());
-    assert_eq!(again.ask_again().await, Ok(0), "another house finds it asked about");
+    let again =
+        MissingReviews::new(house.engine.archive, office.people.clone(), office.clock.clone());
+    assert_eq!(again.open_missing().await, Ok(0), "another house finds it asked about");
 }

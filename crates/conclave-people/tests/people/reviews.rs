@@ -1,19 +1,16 @@
-//! Consents, protocols, reviews and webhooks over records in memory.
+//! What waits for a person: given, claimed, decided, reminded of.
 
 use crate::house::{Counting, caller, office, tenant};
+use crate::webhooks::Place;
 use conclave_core::{AuditId, TenantId};
 use conclave_govern::{
-    ConsentAsk, ConsentRecord, ConsentState, CulturalAsk, CulturalFinding, Evidence, EvidenceKind,
-    LEASE_MS, NewReview, Priority, Protocol, ReviewKind, ReviewRefusal, ReviewStatus, Ruling, Said,
+    LEASE_MS, NewReview, Priority, ReviewKind, ReviewRefusal, ReviewStatus, Ruling, Said,
 };
 use conclave_ledger::Kind;
-use conclave_people::{People, PeopleError, ReviewFilter, Staff, webhook_signature};
-use conclave_ports::{
-    Announcement, Caller, EventKind, GovernError, Governance, KeyRole, KeyedSubjects, Post,
-};
+use conclave_people::{People, PeopleError, ReviewFilter, Staff};
+use conclave_ports::{Caller, GovernError, Governance, KeyRole, KeyedSubjects};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::json;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -35,86 +32,6 @@ fn review(kind: ReviewKind, community: Option<&str>, audit: u64) -> NewReview {
 
 fn say(ruling: Ruling) -> Said {
     Said { ruling, notes: String::new(), conditions: vec![], pii_missed: None }
-}
-
-#[tokio::test]
-async fn a_withdrawal_is_in_force_with_the_next_question_and_provable() {
-    let office = office();
-    let evidence = Evidence { kind: EvidenceKind::Written, reference: "form 7".into() };
-    let consent = ConsentRecord {
-        subject: "ana".into(),
-        scopes: vec!["research".into()],
-        purposes: vec!["study".into()],
-        parties: vec![],
-        given_ms: 1,
-        expires_ms: None,
-        evidence: evidence.clone(),
-        withdrawn: None,
-    };
-    let ask = || ConsentAsk {
-        subject: "ana".into(),
-        scopes: vec!["research".into()],
-        purpose: "study".into(),
-        party: None,
-        now_ms: office.clock.0.load(Ordering::Relaxed),
-    };
-    let t = tenant("t");
-    assert!(office.people.consent(&t, "none").await.is_err());
-    let id = office.people.give_consent(&t, "app", consent).await.unwrap();
-    let asked = || Governance::consent(&*office.people, &t, ask());
-    assert_eq!(asked().await.unwrap(), ConsentState::Granted { record: id.clone() });
-    let other = tenant("other");
-    let elsewhere = Governance::consent(&*office.people, &other, ask()).await.unwrap();
-    assert_eq!(elsewhere, ConsentState::Missing, "another tenant's consent is nobody's");
-    let stolen = office.people.withdraw_consent(&other, "x", &id, evidence.clone()).await;
-    assert!(matches!(stolen, Err(PeopleError::NotFound(_))));
-    office.people.withdraw_consent(&t, "app", &id, evidence.clone()).await.unwrap();
-    assert!(matches!(asked().await.unwrap(), ConsentState::Withdrawn { .. }));
-    office.people.withdraw_consent(&t, "app", &id, evidence).await.unwrap();
-    assert_eq!(office.entries(&Kind::ConsentChange), 2, "given, and taken back once");
-    let told = format!("{:?}", office.records.entries());
-    assert!(!told.contains("ana") && !told.contains("form 7"), "no words in the log: {told}");
-}
-
-#[tokio::test]
-async fn only_elders_change_what_is_theirs_and_others_see_the_public_part() {
-    let office = office().with_elders().await;
-    let people = &office.people;
-    let protocol: Protocol = serde_json::from_value(json!({"community": "River People",
-        "terms": [{"spellings": ["churinga"], "sacred": true}]}))
-    .unwrap();
-    for role in KeyRole::ALL {
-        let stranger = caller("stranger", role);
-        let refused = people.lay_down(&stranger, protocol.clone(), None).await;
-        assert!(matches!(refused, Err(PeopleError::Forbidden(_))), "{role:?}");
-        let refused = people.name_elder(&stranger, "river people", "s", "S").await;
-        assert!(matches!(refused, Err(PeopleError::Forbidden(_))), "{role:?}");
-    }
-    // The right key in the wrong role is the wrong key.
-    let owner = caller("e1", KeyRole::Owner);
-    assert!(people.lay_down(&owner, protocol.clone(), None).await.is_err());
-    let elder = caller("e1", KeyRole::Elder);
-    assert_eq!(people.lay_down(&elder, protocol.clone(), Some(0)).await, Ok(1));
-    assert_eq!(people.lay_down(&elder, protocol, Some(0)).await, Err(PeopleError::Conflict));
-    let (own, _) = people.protocol(&elder, "RIVER people").await.unwrap();
-    assert_eq!(own.terms.len(), 1);
-    let (seen, _) = people.protocol(&caller("a", KeyRole::Admin), "River People").await.unwrap();
-    assert!(seen.terms.is_empty());
-    let ask = |text: &str| CulturalAsk {
-        texts: vec![text.into()],
-        sensitivity: conclave_core::Sensitivity::Low,
-        affiliations: vec![],
-        labels: vec![],
-        audience: None,
-        now_ms: 0,
-    };
-    let found = people.look(&tenant("t"), ask("They carried the churinga.")).await.unwrap();
-    assert!(matches!(found, CulturalFinding::Hold { sacred: true, .. }), "{found:?}");
-    let found = people.look(&tenant("other"), ask("They carried the churinga.")).await.unwrap();
-    assert_eq!(found, CulturalFinding::Clear, "each tenant has its own communities");
-    let last = people.remove_elder(&elder, "River People", "e2").await.unwrap();
-    assert_eq!(last.len(), 1);
-    assert!(people.remove_elder(&elder, "River People", "e1").await.is_err(), "the last stays");
 }
 
 #[tokio::test]
@@ -152,7 +69,7 @@ async fn work_is_given_to_whoever_has_least() {
     for audit in 1..=4 {
         let new = review(ReviewKind::ElderReview, Some("River People"), audit);
         let id = office.people.submit(new).await.unwrap();
-        let (held, _) = office.people.review(&caller("o", KeyRole::Owner), &id).await.unwrap();
+        let held = office.people.review(&caller("o", KeyRole::Owner), &id).await.unwrap().record;
         given.push(held.review.assigned_to.unwrap());
     }
     assert_eq!(given, ["Ana", "Ben", "Ana", "Ben"]);
@@ -186,7 +103,7 @@ async fn reviews_without_a_community_are_given_to_reviewers_in_turn() {
     let mut given = Vec::new();
     for audit in 1..=4 {
         let id = people.submit(review(ReviewKind::Escalation, None, audit)).await.unwrap();
-        let (held, _) = people.review(&owner, &id).await.unwrap();
+        let held = people.review(&owner, &id).await.unwrap().record;
         given.push(held.review.assigned_to.unwrap());
     }
     assert_eq!(given, ["person:Mia", "r1", "person:Mia", "r1"], "never to its author");
@@ -194,7 +111,7 @@ async fn reviews_without_a_community_are_given_to_reviewers_in_turn() {
         NewReview { tenant: tenant("other"), ..review(ReviewKind::Escalation, None, 9) };
     let id = people.submit(elsewhere).await.unwrap();
     let owner = Caller { tenant: tenant("other"), ..owner };
-    let (held, _) = people.review(&owner, &id).await.unwrap();
+    let held = people.review(&owner, &id).await.unwrap().record;
     assert_eq!(held.review.assigned_to, None, "who cannot be listed is no reason not to wait");
 }
 
@@ -282,113 +199,4 @@ async fn two_keys_of_one_reviewer_are_one_voice_in_the_council() {
     office.pass(LEASE_MS);
     let done = approve(&of("k4", Some("Noor")), Ruling::Approve).await.unwrap();
     assert_eq!(done.review.status, ReviewStatus::Approved);
-}
-
-/// The headers and the body of one request.
-type Got = (Vec<(&'static str, String)>, String);
-
-/// A place outside that can be told what to answer.
-struct Place {
-    answer: AtomicU16,
-    got: Mutex<Vec<Got>>,
-}
-
-impl Post for Place {
-    fn check(&self, url: &str) -> Result<(), String> {
-        if url.starts_with("https://") { Ok(()) } else { Err("not https".into()) }
-    }
-
-    fn post<'a>(
-        &'a self,
-        _: &'a str,
-        headers: Vec<(&'static str, String)>,
-        body: String,
-    ) -> BoxFuture<'a, Result<u16, String>> {
-        self.got.lock().unwrap().push((headers, body));
-        let status = self.answer.load(Ordering::Relaxed);
-        let answer = if status == 0 { Err("no answer".to_owned()) } else { Ok(status) };
-        std::future::ready(answer).boxed()
-    }
-}
-
-fn alert() -> Announcement {
-    Announcement { kind: EventKind::BudgetAlert, data: json!({"at": 70}) }
-}
-
-#[tokio::test]
-async fn an_event_is_tried_for_more_than_a_day_under_one_id_then_dead_and_sent_again_on_demand() {
-    let office = office();
-    let people = &office.people;
-    let place = Place { answer: AtomicU16::new(0), got: Mutex::default() };
-    let admin = caller("adm", KeyRole::Admin);
-    let bad = people.add_webhook(&admin, &place, "http://127.0.0.1/", vec![]).await;
-    assert!(matches!(bad, Err(PeopleError::Unfit(_))));
-    let url = "https://example.com/hook";
-    let only = vec![EventKind::BudgetAlert];
-    let (id, secret) = people.add_webhook(&admin, &place, url, only).await.unwrap();
-    let t = tenant("t");
-    people.announce(&t, alert()).await.unwrap();
-    let other = Announcement { kind: EventKind::DriftAlert, data: json!({}) };
-    people.announce(&t, other).await.unwrap();
-    people.announce(&tenant("other"), alert()).await.unwrap();
-    let begun = office.clock.0.load(Ordering::Relaxed);
-    let mut last_try = begun;
-    for round in 0..40_000_u32 {
-        if people.send_due(&place).await.unwrap() > 0 {
-            last_try = office.clock.0.load(Ordering::Relaxed);
-            // Down, then redirecting, then failing.
-            place.answer.store([0, 302, 500][round as usize % 3], Ordering::Relaxed);
-        }
-        office.pass(5_000);
-        if !people.letters_of(&t, &id, "dead", 9).await.unwrap().is_empty() {
-            break;
-        }
-    }
-    assert!(last_try - begun > 24 * 3_600_000, "tried for {} ms", last_try - begun);
-    let dead = people.letters_of(&t, &id, "dead", 9).await.unwrap();
-    let (letter, attempts) = (dead[0].0.clone(), dead[0].1.attempts);
-    assert_eq!((dead.len(), attempts), (1, 11));
-    let foreign = Caller { tenant: tenant("other"), ..admin.clone() };
-    assert!(people.send_again(&foreign, &id, &letter).await.is_err());
-    people.send_again(&admin, &id, &letter).await.unwrap();
-    place.answer.store(204, Ordering::Relaxed);
-    assert_eq!(people.send_due(&place).await, Ok(1));
-    assert_eq!(people.send_due(&place).await, Ok(0), "it arrived");
-    let got = place.got.lock().unwrap().clone();
-    assert_eq!(got.len(), 12);
-    let header = |at: usize, name: &str| {
-        got[at].0.iter().find(|(known, _)| *known == name).unwrap().1.clone()
-    };
-    assert!((0..12).all(|at| header(at, "webhook-id") == letter), "one id for ever");
-    let key = base64_of(secret.strip_prefix("whsec_").unwrap());
-    let (stamp, body) = (header(11, "webhook-timestamp"), &got[11].1);
-    assert_eq!(header(11, "webhook-signature"), webhook_signature(&key, &letter, &stamp, body));
-    assert_ne!(people.replace_secret(&admin, &id).await.unwrap(), secret);
-}
-
-fn base64_of(text: &str) -> Vec<u8> {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.decode(text).unwrap()
-}
-
-#[tokio::test]
-async fn a_letter_is_in_one_hand_at_a_time() {
-    let office = office();
-    let people = &office.people;
-    let place = Place { answer: AtomicU16::new(200), got: Mutex::default() };
-    let admin = caller("adm", KeyRole::Admin);
-    people.add_webhook(&admin, &place, "https://example.com/", vec![]).await.unwrap();
-    for _ in 0..20 {
-        people.announce(&tenant("t"), alert()).await.unwrap();
-    }
-    let rounds = (0..8).map(|_| people.send_due(&place));
-    futures_util::future::join_all(rounds).await;
-    assert_eq!(place.got.lock().unwrap().len(), 20, "eight workers, each event once");
-    office.pass(2 * 86_400_000);
-    people.send_due(&place).await.unwrap();
-    let webhook = people.webhooks(&tenant("t")).await.unwrap().remove(0).0;
-    let kept = people.letters_of(&tenant("t"), &webhook, "arrived", 99).await.unwrap();
-    assert!(kept.is_empty(), "what arrived is forgotten after a day");
-    people.remove_webhook(&admin, &webhook).await.unwrap();
-    assert!(people.webhooks(&tenant("t")).await.unwrap().is_empty());
 }

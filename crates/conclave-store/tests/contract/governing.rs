@@ -210,9 +210,9 @@ async fn what_people_lay_down_and_write_is_sealed_with_their_tenants_key(place: 
     store.purge_due().unwrap();
     store.rotate_keys(None).unwrap();
     let office = people(&store, &clock);
-    let (read, _) = office.protocol(&elder, "River People").await.unwrap();
+    let read = office.protocol(&elder, "River People").await.unwrap().protocol;
     assert_eq!(read.terms.len(), 1);
-    let (held, _) = office.review(&owner, &id).await.unwrap();
+    let held = office.review(&owner, &id).await.unwrap().record;
     assert_eq!(held.review.rulings[0].notes, "beside the old willow");
 }
 
@@ -263,7 +263,7 @@ async fn sixteen_reviewers_never_hold_the_same_and_a_stale_claim_decides_nothing
     let claims: Vec<_> = won.iter().map(|claims| claims.load(Ordering::Relaxed)).collect();
     assert!(claims.iter().all(|claims| *claims == 1), "{claims:?}");
     let owner = caller("o", KeyRole::Owner);
-    let (held, _) = office.review(&owner, &ids[0]).await.unwrap();
+    let held = office.review(&owner, &ids[0]).await.unwrap().record;
     let before = held.review.claim.unwrap();
     clock.0.fetch_add(LEASE_MS, Ordering::Relaxed);
     let late = caller("r-late", KeyRole::Reviewer);

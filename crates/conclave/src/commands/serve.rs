@@ -20,7 +20,7 @@ use conclave_dashboard::{AccountBook, Dashboard, Ports, hash_password};
 use conclave_engine::{Clock, Entropy, KeyRole};
 use conclave_gateway::{Gateway, router, serve};
 use conclave_ledger::{Body, Draft, Kind};
-use conclave_people::Unasked;
+use conclave_people::MissingReviews;
 use conclave_store::{
     Anchor, LedgerReader, NewKey, PersonRecord, Stamp, Store, StoreError, StoreOptions,
 };
@@ -88,8 +88,9 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     let dashboard = dashboard(&config, &accounts, &ground, &gateway);
     announce(&config, address);
     let places = (args.config.clone(), config.server.data.clone());
-    let unasked = Unasked::new(ground.archive.clone(), ground.people.clone(), ground.clock.clone());
-    let looked_after = (steward, ground.people.clone(), unasked);
+    let missing =
+        MissingReviews::new(ground.archive.clone(), ground.people.clone(), ground.clock.clone());
+    let looked_after = (steward, ground.people.clone(), missing);
     let governing = tokio::spawn(governing::run(looked_after, (store.clone(), accounts), places));
     let anchoring = anchors.map(|anchors| anchoring(&anchors, &store, &config));
     let outbox = tokio::spawn(outbox(&config, &ground)?.run());

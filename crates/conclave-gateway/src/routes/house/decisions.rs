@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use conclave_core::AuditId;
 use conclave_engine::{Archive, DecisionFilter, Engine, KeyRecord, ReceiptState, StoredDecision};
 use conclave_ledger::tenant_number;
-use conclave_people::{explain, view};
+use conclave_people::{decision_view, explain};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 
@@ -86,7 +86,7 @@ pub(crate) async fn show_decision(
         if with_words && let Some(read) = AuditId::parse(&id) {
             engine.note_transcript_read(&key.tenant, key.id.as_str(), read);
         }
-        Ok(Json(view(&stored, with_words)).into_response())
+        Ok(Json(decision_view(&stored, with_words)).into_response())
     };
     respond(found.await)
 }

@@ -85,5 +85,9 @@ pub(crate) fn people_error(error: PeopleError) -> ApiError {
             tracing::error!(%why, "the records do not answer");
             ApiError::archive_unavailable()
         }
+        PeopleError::Malformed { .. } => {
+            tracing::error!(why = said, "a record is not what this program writes");
+            ApiError::archive_unavailable()
+        }
     }
 }

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use conclave_govern::{LABELS, Protocol};
-use conclave_people::Elder;
+use conclave_people::{Elder, ProtocolVersion};
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -35,8 +35,8 @@ pub(crate) async fn list_protocols(State(gateway): State<Gateway>, headers: Head
         let PeopleDesk { people, caller, .. } = open_desk(&gateway, &headers, Need::ReadProtocols)?;
         let protocols = people.protocols(&caller).await.map_err(people_error)?;
         let mut data = Vec::with_capacity(protocols.len());
-        for (protocol, version) in protocols {
-            data.push(protocol_view(&protocol, version, None));
+        for one in protocols {
+            data.push(protocol_view(&one.protocol, one.version, None));
         }
         let labels: Vec<_> =
             LABELS.iter().map(|label| json!({"code": label.code, "name": label.name})).collect();
@@ -53,8 +53,8 @@ pub(crate) async fn show_protocol(
 ) -> Response {
     let found = async {
         let PeopleDesk { people, caller, .. } = open_desk(&gateway, &headers, Need::ReadProtocols)?;
-        let (protocol, version) =
-            people.protocol(&caller, &community).await.map_err(people_error)?;
+        let found = people.protocol(&caller, &community).await;
+        let ProtocolVersion { protocol, version } = found.map_err(people_error)?;
         let elders = people.elders(&caller.tenant, &community).await.map_err(people_error)?;
         Ok(Json(protocol_view(&protocol, version, Some(&elders))).into_response())
     };

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use conclave_core::AuditId;
 use conclave_engine::KeyRole;
 use conclave_govern::{Decider, ReviewStatus, Ruling, Said};
-use conclave_people::{Held, ReviewFilter, ReviewResult, held_words};
+use conclave_people::{ReviewFilter, ReviewRecord, ReviewResult, VisibleReview, held_words};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -109,8 +109,9 @@ pub(crate) async fn show_review(
 ) -> Response {
     let found = async {
         let desk = open_desk(&gateway, &headers, Need::ReadReviews)?;
-        let (held, decider) = desk.people.review(&desk.caller, &id).await.map_err(people_error)?;
-        Ok(Json(view_with_words(&desk, &held, &decider).await?).into_response())
+        let found = desk.people.review(&desk.caller, &id).await;
+        let VisibleReview { record, decider } = found.map_err(people_error)?;
+        Ok(Json(view_with_words(&desk, &record, &decider).await?).into_response())
     };
     respond(found.await)
 }
@@ -139,7 +140,7 @@ pub(crate) async fn release_review(
     let released = async {
         let DeskRequest { desk, sent } =
             open_desk_to_read::<ReleaseRequest>(&gateway, request, Need::DecideReviews).await?;
-        let held = desk.people.release_review(&desk.caller, &id, sent.token).await;
+        let held = desk.people.unclaim_review(&desk.caller, &id, sent.token).await;
         let decider = desk.people.decider(&desk.caller).await.map_err(people_error)?;
         Ok(Json(review_view(&desk, &held.map_err(people_error)?, &decider)).into_response())
     };
@@ -172,13 +173,14 @@ pub(crate) async fn show_result(
 ) -> Response {
     let found = async {
         let desk = open_desk(&gateway, &headers, Need::ReadReviews)?;
-        let (held, _) = desk.people.review(&desk.caller, &id).await.map_err(people_error)?;
-        let author = held.review.author.as_deref() == Some(desk.caller.holder.as_str());
+        let found = desk.people.review(&desk.caller, &id).await.map_err(people_error)?;
+        let review = found.record.review;
+        let author = review.author.as_deref() == Some(desk.caller.holder.as_str());
         if !author && desk.caller.role != KeyRole::Owner {
             let only = "Only the author fetches the result of a review.";
             return Err(ApiError::forbidden(only));
         }
-        let audit = held.review.audit_id.as_deref().and_then(AuditId::parse);
+        let audit = review.audit_id.as_deref().and_then(AuditId::parse);
         let nothing = || ApiError::not_found("This review holds no decision.");
         let audit = audit.ok_or_else(nothing)?;
         let caller = &desk.caller;
@@ -213,30 +215,31 @@ fn result_response(id: &str, result: ReviewResult) -> Response {
 
 async fn view_with_words(
     desk: &PeopleDesk,
-    held: &Held,
+    record: &ReviewRecord,
     decider: &Decider,
 ) -> Result<Value, ApiError> {
-    let mut shown = review_view(desk, held, decider);
-    let audit = held.review.audit_id.as_deref().and_then(AuditId::parse);
-    let Some(audit) = audit.filter(|_| is_claimant(desk, held, decider)) else { return Ok(shown) };
+    let mut shown = review_view(desk, record, decider);
+    let audit = record.review.audit_id.as_deref().and_then(AuditId::parse);
+    let is_claimant = is_claimant(desk, record, decider);
+    let Some(audit) = audit.filter(|_| is_claimant) else { return Ok(shown) };
     let archive = &*desk.engine.archive;
     let words = held_words(archive, &desk.caller.tenant, audit).await.map_err(people_error)?;
     desk.engine.note_transcript_read(&desk.caller.tenant, &desk.caller.holder, audit);
     shown["words"] = words.map_or(Value::Null, |words| {
-        json!({"request": words.request, "reply": words.reply, "edited": held.review.edited})
+        json!({"request": words.request, "reply": words.reply, "edited": record.review.edited})
     });
     Ok(shown)
 }
 
-fn is_claimant(desk: &PeopleDesk, held: &Held, decider: &Decider) -> bool {
-    held.review.is_claimed_by(decider, desk.engine.clock.now_ms())
+fn is_claimant(desk: &PeopleDesk, record: &ReviewRecord, decider: &Decider) -> bool {
+    record.review.is_claimed_by(decider, desk.engine.clock.now_ms())
 }
 
 /// Everything but words; the token for whoever has the claim, the rulings for those who oversee or
 /// decide.
-fn review_view(desk: &PeopleDesk, held: &Held, decider: &Decider) -> Value {
-    let review = &held.review;
-    let claimant = is_claimant(desk, held, decider);
+fn review_view(desk: &PeopleDesk, record: &ReviewRecord, decider: &Decider) -> Value {
+    let review = &record.review;
+    let claimant = is_claimant(desk, record, decider);
     let insider = desk.caller.role != KeyRole::App;
     let claim = review.claim.as_ref().map(|claim| {
         json!({
@@ -247,7 +250,7 @@ fn review_view(desk: &PeopleDesk, held: &Held, decider: &Decider) -> Value {
     });
     json!({
         "object": "review",
-        "id": held.id,
+        "id": record.id,
         "kind": review.kind,
         "content_type": review.content_type,
         "community": review.community,
@@ -268,6 +271,6 @@ fn review_view(desk: &PeopleDesk, held: &Held, decider: &Decider) -> Value {
         "claim": claim,
         "conditions": review.conditions,
         "rulings": insider.then_some(&review.rulings),
-        "result_url": format!("/v1/reviews/{}/result", held.id),
+        "result_url": format!("/v1/reviews/{}/result", record.id),
     })
 }

@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
 use conclave_engine::EventKind;
-use conclave_people::Webhook;
+use conclave_people::{EventRecord, EventState, NewWebhook, Webhook};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub(crate) async fn create_webhook(State(gateway): State<Gateway>, request: Requ
     let made = async {
         let DeskRequest { desk, sent } =
             open_desk_to_read::<WebhookRequest>(&gateway, request, Need::Webhooks).await?;
-        let PeopleDesk { engine, people, post, caller, .. } = desk;
+        let PeopleDesk { people, post, caller, .. } = desk;
         let mut events = Vec::with_capacity(sent.events.len());
         for name in &sent.events {
             let unknown = || ApiError::invalid("events", format!("`{name}` is not known"));
@@ -40,10 +40,8 @@ pub(crate) async fn create_webhook(State(gateway): State<Gateway>, request: Requ
                 events.push(kind);
             }
         }
-        let added = people.add_webhook(&caller, &*post, &sent.url, events.clone()).await;
-        let (id, secret) = added.map_err(people_error)?;
-        let created_ms = engine.clock.now_ms();
-        let webhook = Webhook { url: sent.url, events, generation: 0, created_ms };
+        let added = people.add_webhook(&caller, &*post, &sent.url, events).await;
+        let NewWebhook { id, webhook, secret } = added.map_err(people_error)?;
         let mut shown = webhook_view(&id, &webhook);
         shown["secret"] = secret.into();
         Ok((StatusCode::CREATED, Json(shown)).into_response())
@@ -100,19 +98,20 @@ pub(crate) async fn list_events(
     let found = async {
         let desk = open_desk(&gateway, &headers, Need::Webhooks)?;
         let asked = read_query(asked.as_deref(), &["state"])?.into_iter().next();
-        let state = asked.map_or_else(|| "dead".to_owned(), |field| field.value);
-        if !["waiting", "dead", "arrived"].contains(&state.as_str()) {
-            return Err(ApiError::invalid("state", "must be waiting, dead or arrived"));
-        }
-        let found = desk.people.letters_of(&desk.caller.tenant, &id, &state, PAGE).await;
+        let unknown = || ApiError::invalid("state", "must be waiting, dead or arrived");
+        let state = match asked {
+            Some(field) => EventState::parse(&field.value).ok_or_else(unknown)?,
+            None => EventState::Dead,
+        };
+        let found = desk.people.queued_events(&desk.caller.tenant, &id, state, PAGE).await;
         let data: Vec<_> = found
             .map_err(people_error)?
             .into_iter()
-            .map(|(id, letter, due_ms)| {
+            .map(|EventRecord { id, event, due_ms }| {
                 json!({
-                    "object": "event", "id": id, "type": letter.kind, "state": state,
-                    "timestamp_ms": letter.at_ms, "attempts": letter.attempts,
-                    "trouble": letter.trouble, "due_ms": due_ms, "data": letter.data,
+                    "object": "event", "id": id, "type": event.kind, "state": state.as_str(),
+                    "timestamp_ms": event.at_ms, "attempts": event.attempts,
+                    "trouble": event.trouble, "due_ms": due_ms, "data": event.data,
                 })
             })
             .collect();
@@ -129,7 +128,7 @@ pub(crate) async fn resend_event(
 ) -> Response {
     let queued = async {
         let desk = open_desk(&gateway, &headers, Need::Webhooks)?;
-        desk.people.send_again(&desk.caller, &webhook, &event).await.map_err(people_error)?;
+        desk.people.resend_event(&desk.caller, &webhook, &event).await.map_err(people_error)?;
         let body = json!({"object": "event", "id": event, "state": "waiting"});
         Ok((StatusCode::ACCEPTED, Json(body)).into_response())
     };

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** memory does not grow with what is exported: it comes page by page.
 
-use crate::view::view;
+use super::view::decision_view;
 use conclave_core::{AuditId, TenantId};
 use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
 use conclave_ports::{
@@ -49,7 +49,7 @@ pub async fn export_page(
         let entries = archive.find(tenant, row.id).await?;
         let stored = StoredDecision::from_entries(entries);
         let stored = stored.map_err(|error| ArchiveError(error.to_string()))?;
-        page.decisions.extend(stored.map(|stored| view(&stored, true)));
+        page.decisions.extend(stored.map(|stored| decision_view(&stored, true)));
     }
     Ok(page)
 }

@@ -6,27 +6,29 @@
 //! **Invariant:** what is not known is not taken for absent: where nothing was ever read, or a change
 //! made here could not be read back, the records are asked, and their silence is an error.
 
-use crate::people::{People, PeopleError, all_of, read};
-use crate::protocols::COMMUNITIES_MAX;
+use super::COMMUNITIES_MAX;
+use crate::people::{People, PeopleError};
+use crate::records::{query, read};
 use conclave_core::TenantId;
 use conclave_govern::{Protocol, Protocols};
 use conclave_ports::{Record, RecordKind, RecordQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// So many protocols are read together.
+/// How many protocols are read together.
 const PAGE: u32 = 1_000;
-/// So many protocols of all tenants there may be.
+/// The most protocols of all tenants.
 const PROTOCOLS_MAX: u32 = 100_000;
 
-/// What is known.
+/// The protocols that are known.
 #[derive(Default)]
-pub(crate) struct KnownProtocols(Mutex<Known>);
+pub(crate) struct ProtocolCache(Mutex<CacheState>);
 
 #[derive(Default)]
-struct Known {
+struct CacheState {
     tenants: BTreeMap<TenantId, TenantProtocols>,
     /// Whether a tenant that is not among them has none.
     is_complete: bool,
@@ -34,32 +36,30 @@ struct Known {
     changes: u64,
 }
 
-/// The protocols of one tenant.
+/// The version of each protocol, by community.
+type Versions = BTreeMap<String, u64>;
+
 struct TenantProtocols {
-    /// Which records, in which versions.
-    versions: Vec<(String, u64)>,
+    versions: Versions,
     protocols: Arc<Protocols>,
 }
 
-impl KnownProtocols {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+impl ProtocolCache {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl TenantProtocols {
-    fn of(records: &[Record], before: Option<&Self>) -> Result<Self, PeopleError> {
-        let versions: Vec<_> =
+    /// Made ready again only where one is different. Going on without a protocol that cannot be read would
+    /// let out what it guards.
+    fn from_records(records: &[Record], before: Option<&Self>) -> Result<Self, PeopleError> {
+        let versions: Versions =
             records.iter().map(|record| (record.key.id.clone(), record.version)).collect();
         if let Some(same) = before.filter(|before| before.versions == versions) {
             return Ok(Self { versions, protocols: same.protocols.clone() });
         }
-        let all = records.iter().map(|record| {
-            // Going on without a protocol that cannot be read would let out what it guards.
-            let unreadable = || PeopleError::Unavailable("a protocol cannot be read".to_owned());
-            read::<Protocol>(record).ok_or_else(unreadable)
-        });
-        let all = all.collect::<Result<Vec<_>, _>>()?;
+        let all = records.iter().map(read::<Protocol>).collect::<Result<_, _>>()?;
         let protocols = Arc::new(Protocols::new(all).map_err(PeopleError::Unavailable)?);
         Ok(Self { versions, protocols })
     }
@@ -69,7 +69,7 @@ impl TenantProtocols {
 #[derive(Serialize, Deserialize)]
 struct CopiedRow {
     tenant: TenantId,
-    versions: Vec<(String, u64)>,
+    versions: Versions,
     protocols: Vec<Protocol>,
 }
 
@@ -79,10 +79,11 @@ impl People {
     /// # Errors
     /// When the records do not answer or one cannot be read; what was known stays.
     pub async fn refresh_protocols(&self) -> Result<bool, PeopleError> {
-        let changes = self.protocols.lock().changes;
+        let changes = self.protocol_cache.lock().changes;
+        let all = query(RecordKind::Protocol, None, PAGE);
         let mut found: BTreeMap<TenantId, Vec<Record>> = BTreeMap::new();
         for offset in (0..PROTOCOLS_MAX).step_by(PAGE as usize) {
-            let page = self.list(everywhere(offset)).await?;
+            let page = self.records.list(RecordQuery { offset, ..all.clone() }).await?;
             let is_last = page.len() < PAGE as usize;
             for record in page {
                 found.entry(record.key.tenant.clone()).or_default().push(record);
@@ -91,35 +92,36 @@ impl People {
                 break;
             }
         }
-        let mut known = self.protocols.lock();
+        let mut known = self.protocol_cache.lock();
         if known.changes != changes {
             // Somebody here was faster; the next time will do.
             return Ok(false);
         }
         let mut tenants = BTreeMap::new();
         for (tenant, records) in found {
-            let taken = TenantProtocols::of(&records, known.tenants.get(&tenant))?;
+            let taken = TenantProtocols::from_records(&records, known.tenants.get(&tenant))?;
             tenants.insert(tenant, taken);
         }
-        let versions = |tenants: &BTreeMap<TenantId, TenantProtocols>| -> Vec<_> {
-            tenants.iter().map(|(name, of)| (name.clone(), of.versions.clone())).collect()
-        };
-        let changed = !known.is_complete || versions(&known.tenants) != versions(&tenants);
+        let before = known.tenants.iter().map(|(name, theirs)| (name, &theirs.versions));
+        let after = tenants.iter().map(|(name, theirs)| (name, &theirs.versions));
+        let changed = !known.is_complete || !before.eq(after);
         known.tenants = tenants;
         known.is_complete = true;
         Ok(changed)
     }
 
     /// The protocols of all tenants, for a copy that a start without a database can use.
-    #[must_use]
-    pub fn copy_protocols(&self) -> Value {
-        let known = self.protocols.lock();
-        let rows = known.tenants.iter().map(|(tenant, of)| CopiedRow {
+    ///
+    /// # Errors
+    /// When they cannot be written as JSON.
+    pub fn copy_protocols(&self) -> Result<Value, PeopleError> {
+        let known = self.protocol_cache.lock();
+        let rows = known.tenants.iter().map(|(tenant, theirs)| CopiedRow {
             tenant: tenant.clone(),
-            versions: of.versions.clone(),
-            protocols: of.protocols.all().to_vec(),
+            versions: theirs.versions.clone(),
+            protocols: theirs.protocols.all().to_vec(),
         });
-        rows.map(|row| serde_json::to_value(row).unwrap_or_default()).collect()
+        serde_json::to_value(rows.collect::<Vec<_>>()).map_err(|error| bad_copy(&error))
     }
 
     /// Takes such a copy.
@@ -127,15 +129,13 @@ impl People {
     /// # Errors
     /// When it is none; nothing is known then.
     pub fn restore_protocols(&self, copy: &Value) -> Result<(), PeopleError> {
-        let odd = |why: String| PeopleError::Unavailable(format!("the copy of protocols: {why}"));
-        let rows: Vec<CopiedRow> =
-            serde_json::from_value(copy.clone()).map_err(|error| odd(error.to_string()))?;
+        let rows = Vec::<CopiedRow>::deserialize(copy).map_err(|error| bad_copy(&error))?;
         let mut tenants = BTreeMap::new();
         for CopiedRow { tenant, versions, protocols } in rows {
-            let protocols = Arc::new(Protocols::new(protocols).map_err(odd)?);
+            let protocols = Arc::new(Protocols::new(protocols).map_err(|why| bad_copy(&why))?);
             tenants.insert(tenant, TenantProtocols { versions, protocols });
         }
-        let mut known = self.protocols.lock();
+        let mut known = self.protocol_cache.lock();
         known.tenants = tenants;
         known.is_complete = true;
         Ok(())
@@ -147,15 +147,15 @@ impl People {
         tenant: &TenantId,
     ) -> Result<Arc<Protocols>, PeopleError> {
         {
-            let known = self.protocols.lock();
+            let known = self.protocol_cache.lock();
             if known.is_complete {
-                let of = known.tenants.get(tenant);
-                return Ok(of.map_or_else(Arc::default, |of| of.protocols.clone()));
+                let theirs = known.tenants.get(tenant);
+                return Ok(theirs.map_or_else(Arc::default, |theirs| theirs.protocols.clone()));
             }
         }
-        let records = self.list(all_of(RecordKind::Protocol, tenant, COMMUNITIES_MAX)).await?;
-        let mut known = self.protocols.lock();
-        let taken = TenantProtocols::of(&records, known.tenants.get(tenant))?;
+        let records = self.stored_protocols(tenant).await?;
+        let mut known = self.protocol_cache.lock();
+        let taken = TenantProtocols::from_records(&records, known.tenants.get(tenant))?;
         let protocols = taken.protocols.clone();
         // Kept so that the same need not be made ready again.
         if known.tenants.len() < PROTOCOLS_MAX as usize {
@@ -164,13 +164,18 @@ impl People {
         Ok(protocols)
     }
 
+    async fn stored_protocols(&self, tenant: &TenantId) -> Result<Vec<Record>, PeopleError> {
+        let all = query(RecordKind::Protocol, Some(tenant), COMMUNITIES_MAX);
+        Ok(self.records.list(all).await?)
+    }
+
     /// After a change made here: what was known of the tenant does not hold any more.
     pub(crate) async fn read_protocols_again(&self, tenant: &TenantId) {
-        self.protocols.lock().changes += 1;
-        let records = self.list(all_of(RecordKind::Protocol, tenant, COMMUNITIES_MAX)).await;
-        let mut known = self.protocols.lock();
-        let taken =
-            records.and_then(|records| TenantProtocols::of(&records, known.tenants.get(tenant)));
+        self.protocol_cache.lock().changes += 1;
+        let records = self.stored_protocols(tenant).await;
+        let mut known = self.protocol_cache.lock();
+        let taken = records
+            .and_then(|records| TenantProtocols::from_records(&records, known.tenants.get(tenant)));
         match taken {
             Ok(taken) => {
                 known.tenants.insert(tenant.clone(), taken);
@@ -183,15 +188,6 @@ impl People {
     }
 }
 
-/// A page of all protocols there are.
-fn everywhere(offset: u32) -> RecordQuery {
-    RecordQuery {
-        kind: RecordKind::Protocol,
-        tenant: None,
-        states: Vec::new(),
-        owner: None,
-        due_before_ms: None,
-        offset,
-        limit: PAGE,
-    }
+fn bad_copy(why: &dyn Display) -> PeopleError {
+    PeopleError::Unavailable(format!("the copy of protocols: {why}"))
 }

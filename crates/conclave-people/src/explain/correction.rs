@@ -89,16 +89,20 @@ fn correction(stored: &StoredDecision, c: usize, choice: &Value) -> Option<Corre
 
 fn concerns(stored: &StoredDecision, c: usize, a: usize) -> Vec<Concern> {
     let concern = |said: &Json| {
-        let reasons = reasons_of(&said["reasons"]);
+        let reasons = reasons_named(&said["reasons"]);
         let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
-        let (verifier, reasoning) = (text("verifier"), text("reasoning"));
-        (!reasons.is_empty()).then_some(Concern { attempt: a, verifier, reasons, reasoning })
+        (!reasons.is_empty()).then(|| Concern {
+            attempt: a,
+            verifier: text("verifier"),
+            reasons,
+            reasoning: text("reasoning"),
+        })
     };
     objections(stored, c, a).iter().filter_map(concern).collect()
 }
 
 /// The reasons of the catalogue that a list of codes names.
-pub(crate) fn reasons_of(codes: &Json) -> Vec<Reason> {
+pub(super) fn reasons_named(codes: &Json) -> Vec<Reason> {
     let codes = codes.as_array().into_iter().flatten().filter_map(Json::as_str);
     codes.filter_map(|code| Reason::ALL.iter().copied().find(|one| one.code() == code)).collect()
 }

@@ -4,6 +4,7 @@
 //! made must still be agreed to now.
 //! **Invariant:** where the protocols could not be asked before, they are asked before anything leaves.
 
+use super::ReviewRecord;
 use crate::people::{People, PeopleError};
 use conclave_core::{AuditId, Outcome, Sensitivity, TenantId};
 use conclave_govern::{
@@ -96,12 +97,14 @@ impl GuardedHandOut {
         audit: AuditId,
         reader: &str,
     ) -> Result<ReviewResult, PeopleError> {
-        let Some(held) = self.people.review_of(tenant, audit).await? else {
+        let Some(record) = self.people.review_of(tenant, audit).await? else {
             return Ok(ReviewResult::NoReview);
         };
-        let (review_id, review) = (held.id, held.review);
+        let ReviewRecord { id: review_id, review } = record;
         match review.status {
-            ReviewStatus::Approved => self.approved(tenant, audit, reader, review_id, review).await,
+            ReviewStatus::Approved => {
+                self.fetch_approved(tenant, audit, reader, review_id, review).await
+            }
             ReviewStatus::Rejected => {
                 let notes = review.rulings.last().map(|given| given.notes.clone());
                 Ok(ReviewResult::Rejected { review_id, notes: notes.unwrap_or_default() })
@@ -110,7 +113,7 @@ impl GuardedHandOut {
         }
     }
 
-    async fn approved(
+    async fn fetch_approved(
         &self,
         tenant: &TenantId,
         audit: AuditId,
@@ -118,7 +121,8 @@ impl GuardedHandOut {
         review_id: String,
         review: Review,
     ) -> Result<ReviewResult, PeopleError> {
-        let (edited, conditions) = (review.edited.is_some(), review.conditions);
+        let edited = review.edited.is_some();
+        let conditions = review.conditions;
         let Some(stored) = unerased(&*self.archive, tenant, audit).await? else {
             return Ok(ReviewResult::Approved { review_id, text: None, edited, conditions });
         };
@@ -268,7 +272,7 @@ impl HandOut for GuardedHandOut {
 }
 
 /// Words of a decision as what they were written from; `None` where there are none, or they are gone.
-fn read_words<T: DeserializeOwned>(
+pub(super) fn read_words<T: DeserializeOwned>(
     stored: &StoredDecision,
     name: &str,
 ) -> Result<Option<T>, GovernError> {

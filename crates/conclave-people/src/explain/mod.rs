@@ -1,16 +1,27 @@
-//! "Why did you say that?" answered in plain words.
+//! A decision read back from the ledger, for people: "why did you say that?" answered in plain words here,
+//! how much each part weighed in [`influence`], how a reply was mended in [`correction`], everything as JSON in
+//! [`view`], and all that is kept of one person in [`export`]. Nothing here changes anything.
 //!
 //! **Invariant:** a person gets reasons, never patterns or thresholds: no recipe for evasion.
 
-use crate::correction::reasons_of;
-use crate::influence::{Contribution, contributions, last_panel};
+mod correction;
+mod export;
+mod influence;
+mod view;
+
+pub use correction::{Concern, Correction, LearningProposal, corrections};
+pub use export::{ExportPage, export_page, note_subject_export};
+pub use influence::{Contribution, ContributorKind};
+pub use view::decision_view;
+
 use conclave_core::{Cast, Outcome, Reason, Vote};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, ballot_of, objections};
+use correction::reasons_named;
+use influence::{contributions, last_panel};
 use serde::Serialize;
-use serde_json::Value as Json;
 
-/// The answer.
+/// Why a person was told what they were told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// What was said; empty when it was erased.
@@ -46,7 +57,7 @@ pub fn explain(stored: &StoredDecision) -> Explanation {
         response_text: delivered["text"].as_str().unwrap_or_default().to_owned(),
         contributing_agents: contributions(stored, outcome),
         safety_verification: SafetyVerification {
-            reviewed_by: Count::of(stored).voted(),
+            reviewed_by: VoteCount::read_from(stored).voters(),
             consensus_score: stored.public("score").and_then(Value::as_u64).map(fraction),
             concerns_raised: concerns.iter().map(|reason| reason.plain().to_owned()).collect(),
         },
@@ -55,24 +66,22 @@ pub fn explain(stored: &StoredDecision) -> Explanation {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "stored scores are at most 10,000")]
+#[expect(clippy::cast_precision_loss, reason = "stored numbers are at most 10,000")]
 fn fraction(e4: u64) -> f64 {
     e4 as f64 / 1e4
 }
 
 /// How the last panel voted.
 #[derive(Debug, Default)]
-struct Count {
-    /// Who found it safe.
+struct VoteCount {
     safe: Vec<String>,
-    /// Who voted against it.
     against: Vec<String>,
     /// Who should have voted and did not.
     missing: Vec<String>,
 }
 
-impl Count {
-    fn of(stored: &StoredDecision) -> Self {
+impl VoteCount {
+    fn read_from(stored: &StoredDecision) -> Self {
         let ballots =
             last_panel(stored).map(|panel| array(panel.get("ballots"))).unwrap_or_default();
         let mut count = Self::default();
@@ -88,8 +97,7 @@ impl Count {
         count
     }
 
-    /// Who voted.
-    fn voted(&self) -> Vec<String> {
+    fn voters(&self) -> Vec<String> {
         self.safe.iter().chain(&self.against).cloned().collect()
     }
 }
@@ -107,20 +115,16 @@ fn concerns(stored: &StoredDecision) -> Vec<Reason> {
     let mut found = Vec::new();
     for (c, choice) in stored.choices().iter().enumerate() {
         for a in 0..array(choice.get("attempts")).len() {
-            for said in objections(stored, c, a) {
-                collect_reasons(&said["reasons"], &mut found);
+            for reason in
+                objections(stored, c, a).iter().flat_map(|one| reasons_named(&one["reasons"]))
+            {
+                if !found.contains(&reason) {
+                    found.push(reason);
+                }
             }
         }
     }
     found
-}
-
-fn collect_reasons(codes: &Json, found: &mut Vec<Reason>) {
-    for reason in reasons_of(codes) {
-        if !found.contains(&reason) {
-            found.push(reason);
-        }
-    }
 }
 
 fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason]) -> Vec<String> {
@@ -139,9 +143,9 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
                 .to_owned(),
         );
     }
-    story.extend(over_time(stored));
-    if let Some(refused) = refused(stored) {
-        story.push(refused.to_owned());
+    story.extend(drift_sentence(stored));
+    if let Some(sentence) = refusal_sentence(stored) {
+        story.push(sentence.to_owned());
         return story;
     }
     if stored.text("agent") == "embeddings" {
@@ -149,27 +153,27 @@ fn story(stored: &StoredDecision, outcome: Option<Outcome>, concerns: &[Reason])
         return story;
     }
     if outcome == Some(Outcome::Blocked) {
-        story.push(blocked(stored).to_owned());
+        story.push(block_sentence(stored).to_owned());
         return story;
     }
     if outcome == Some(Outcome::Delivered) && stored.number("attempts") == 0 {
         story.push("A text was looked at; nothing was written in answer to it.".to_owned());
         return story;
     }
-    story.extend(marked(stored).map(str::to_owned));
+    story.extend(mark_sentence(stored).map(str::to_owned));
     story.extend(attempts_sentence(stored));
     if !concerns.is_empty() {
         let list: Vec<_> = concerns.iter().map(|reason| reason.plain()).collect();
         story.push(format!("Objections on the way: a reply {}.", list.join("; a reply ")));
     }
-    let count = Count::of(stored);
-    story.extend(missing(&count));
-    story.push(ending(stored, outcome, &count));
+    let count = VoteCount::read_from(stored);
+    story.extend(missing_checks(&count));
+    story.push(ending_sentence(stored, outcome, &count));
     story
 }
 
 /// What stopped the request.
-fn blocked(stored: &StoredDecision) -> &'static str {
+fn block_sentence(stored: &StoredDecision) -> &'static str {
     if stored.number("harm") >= stored.number("threshold") {
         return "The request asked for something that could hurt someone, so no model was asked and you \
                 were told so at once.";
@@ -183,7 +187,7 @@ fn blocked(stored: &StoredDecision) -> &'static str {
 }
 
 /// What a community asked to be handled with care and let pass.
-fn marked(stored: &StoredDecision) -> Option<&'static str> {
+fn mark_sentence(stored: &StoredDecision) -> Option<&'static str> {
     let mut rows = array(stored.public("guards")).iter().filter_map(Value::as_array);
     let word = |row: &[Value], at: usize| row.get(at).and_then(Value::as_str).map(str::to_owned);
     let is_marked = |row: &[Value]| {
@@ -195,7 +199,7 @@ fn marked(stored: &StoredDecision) -> Option<&'static str> {
 }
 
 /// Who should have looked at the last reply and did not.
-fn missing(count: &Count) -> Option<String> {
+fn missing_checks(count: &VoteCount) -> Option<String> {
     let names = count.missing.join(", ");
     match count.missing.len() {
         0 => None,
@@ -207,7 +211,7 @@ fn missing(count: &Count) -> Option<String> {
 }
 
 /// Why nothing went on whatever was said, if that is how it ended.
-fn refused(stored: &StoredDecision) -> Option<&'static str> {
+fn refusal_sentence(stored: &StoredDecision) -> Option<&'static str> {
     match stored.text("refusal") {
         "consent_required" => Some(
             "You were not known to have agreed to this, so nothing you wrote was sent to a model.",
@@ -223,7 +227,7 @@ fn refused(stored: &StoredDecision) -> Option<&'static str> {
 }
 
 /// What was noticed across messages, if anything was.
-fn over_time(stored: &StoredDecision) -> Option<String> {
+fn drift_sentence(stored: &StoredDecision) -> Option<String> {
     let drift = match stored.text("drift") {
         "yellow" => "What you have written over some time gave reason for a little more care",
         "red" => "What you have written over some time gave reason for much more care",
@@ -243,9 +247,9 @@ fn attempts_sentence(stored: &StoredDecision) -> Option<String> {
     }
 }
 
-fn ending(stored: &StoredDecision, outcome: Option<Outcome>, count: &Count) -> String {
+fn ending_sentence(stored: &StoredDecision, outcome: Option<Outcome>, count: &VoteCount) -> String {
     match outcome {
-        Some(Outcome::Delivered | Outcome::Redacted) => passed(count),
+        Some(Outcome::Delivered | Outcome::Redacted) => delivery_sentence(count),
         Some(Outcome::SafeCompletion) if stored.number("attempts") == 0 => {
             "The system answered you itself at once, without asking a model.".into()
         }
@@ -273,8 +277,9 @@ fn ending(stored: &StoredDecision, outcome: Option<Outcome>, count: &Count) -> S
     }
 }
 
-fn passed(count: &Count) -> String {
-    let (all, safe) = (count.voted().len(), count.safe.len());
+fn delivery_sentence(count: &VoteCount) -> String {
+    let all = count.voters().len();
+    let safe = count.safe.len();
     if count.against.is_empty() {
         return format!(
             "{all} independent checks looked at the last one without knowing each other's answers, \

@@ -1,14 +1,17 @@
 //! A stored decision as JSON, for people and programs.
+//!
+//! **Invariant:** the consensus is run again from its ballots: nothing is shown that was merely claimed.
 
-use crate::correction::corrections;
+use super::correction::corrections;
+use super::fraction;
 use conclave_core::{Ballot, Cast, DirectiveId, decide};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, ballot_of};
 use serde_json::{Value as Json, json};
 
-/// The decision as JSON; `with_words` adds what people and models said.
+/// A stored decision as JSON; `with_words` adds what people and models said.
 #[must_use]
-pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
+pub fn decision_view(stored: &StoredDecision, with_words: bool) -> Json {
     let draft = &stored.leaf.draft;
     let score = stored.public("score").and_then(Value::as_u64);
     let mut view = json!({
@@ -26,7 +29,7 @@ pub fn view(stored: &StoredDecision, with_words: bool) -> Json {
         "mode": stored.text("mode"),
         "escalating": stored.public("escalating").and_then(Value::as_bool),
         "drift": stored.public("drift").and_then(Value::as_str),
-        "directive": directive_of(stored.public("directive")),
+        "directive": directive_name(stored.public("directive")),
         "model": stored.text("model"),
         "latency_ms": stored.number("latency_ms"),
         "downgraded_from": stored.public("downgraded_from").and_then(Value::as_str),
@@ -76,11 +79,6 @@ fn delivery(leaf: &conclave_ledger::Leaf) -> Json {
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "stored numbers are at most 10,000")]
-fn fraction(e4: u64) -> f64 {
-    e4 as f64 / 1e4
-}
-
 fn hundredths(stored: &StoredDecision, name: &str) -> f64 {
     fraction(stored.number(name).saturating_mul(100))
 }
@@ -89,7 +87,7 @@ fn choice_view(stored: &StoredDecision, c: usize, choice: &Value, with_words: bo
     let attempts: Vec<_> = array(choice.get("attempts"))
         .iter()
         .enumerate()
-        .map(|(a, attempt)| attempt_view(stored, (c, a), attempt, with_words))
+        .map(|(a, attempt)| attempt_view(stored, c, a, attempt, with_words))
         .collect();
     let mut view = json!({
         "outcome": choice.get("outcome").and_then(Value::as_str),
@@ -103,7 +101,8 @@ fn choice_view(stored: &StoredDecision, c: usize, choice: &Value, with_words: bo
 
 fn attempt_view(
     stored: &StoredDecision,
-    (c, a): (usize, usize),
+    c: usize,
+    a: usize,
     attempt: &Value,
     with_words: bool,
 ) -> Json {
@@ -111,14 +110,12 @@ fn attempt_view(
     let panels: Vec<_> = array(attempt.get("panels"))
         .iter()
         .enumerate()
-        .map(|(p, panel)| {
-            panel_view(stored, p, panel, if with_words { Some(&spoken) } else { None })
-        })
+        .map(|(p, panel)| panel_view(stored, p, panel, with_words.then_some(&spoken)))
         .collect();
     let mut view = json!({
         "failure": attempt.get("failure").and_then(Value::as_str),
         "stand_in": attempt.get("stand_in").and_then(Value::as_str),
-        "directive": directive_of(attempt.get("directive")),
+        "directive": directive_name(attempt.get("directive")),
         "panels": panels,
     });
     if with_words {
@@ -127,15 +124,14 @@ fn attempt_view(
     view
 }
 
-/// How a directive is named.
-fn directive_of(number: Option<&Value>) -> Option<String> {
+fn directive_name(number: Option<&Value>) -> Option<String> {
     let number = u16::try_from(number.and_then(Value::as_u64)?).ok()?;
     Some(DirectiveId(number).to_string())
 }
 
 fn panel_view(stored: &StoredDecision, p: usize, panel: &Value, spoken: Option<&Json>) -> Json {
     let ballots: Vec<_> = array(panel.get("ballots")).iter().filter_map(ballot_of).collect();
-    let consensus = consensus_of(stored, &ballots);
+    let consensus = replay_consensus(stored, &ballots);
     let votes: Vec<_> = ballots.iter().map(|ballot| ballot_view(ballot, p, spoken)).collect();
     json!({
         "approved": consensus.delivers(),
@@ -149,8 +145,7 @@ fn panel_view(stored: &StoredDecision, p: usize, panel: &Value, spoken: Option<&
     })
 }
 
-/// The consensus, run again from its ballots: the view shows nothing that was merely claimed.
-fn consensus_of(stored: &StoredDecision, ballots: &[Ballot]) -> conclave_core::Consensus {
+fn replay_consensus(stored: &StoredDecision, ballots: &[Ballot]) -> conclave_core::Consensus {
     let small = |value: Option<&Value>| {
         value.and_then(Value::as_u64).and_then(|n| u8::try_from(n).ok()).unwrap_or(u8::MAX)
     };

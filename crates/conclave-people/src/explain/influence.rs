@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** influences add up to one; whoever is taken away leaves their share to the others.
 
-use crate::correction::reasons_of;
+use super::correction::reasons_named;
 use conclave_core::{Ballot, Cast, Outcome, Vote};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, ballot_of};
@@ -15,7 +15,7 @@ pub struct Contribution {
     /// Who.
     pub name: String,
     /// What it did there.
-    pub part: Part,
+    pub part: ContributorKind,
     /// How much of the whole, 0 to 1.
     pub influence: f64,
     /// Why, in plain words.
@@ -25,7 +25,7 @@ pub struct Contribution {
 /// What a contributor did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum ContributorKind {
     /// Listened to the person and shaped how the reply was to sound.
     Sensor,
     /// Judged whether it may be sent.
@@ -36,24 +36,27 @@ pub enum Part {
 
 /// Everyone who had a part, sensors first. Those who shaped the reply and those who judged it share it
 /// evenly, and among themselves by how much they sensed or how much their ballot weighed.
-pub(crate) fn contributions(
+pub(super) fn contributions(
     stored: &StoredDecision,
     outcome: Option<Outcome>,
 ) -> Vec<Contribution> {
-    let all = shared(sensors(stored), verifiers(stored));
+    let all = weigh_together(sensors(stored), verifiers(stored));
     if all.is_empty() { vec![guard(stored, outcome)] } else { all }
 }
 
-fn shared(mut shaped: Vec<Contribution>, mut judged: Vec<Contribution>) -> Vec<Contribution> {
+fn weigh_together(
+    mut shaped: Vec<Contribution>,
+    mut judged: Vec<Contribution>,
+) -> Vec<Contribution> {
     let each = if shaped.is_empty() || judged.is_empty() { 1.0 } else { 0.5 };
-    share(&mut shaped, each);
-    share(&mut judged, each);
+    scale(&mut shaped, each);
+    scale(&mut judged, each);
     shaped.extend(judged);
     shaped
 }
 
 /// Makes the influences of some add up to `whole`.
-fn share(some: &mut [Contribution], whole: f64) {
+fn scale(some: &mut [Contribution], whole: f64) {
     let sum: f64 = some.iter().map(|one| one.influence).sum();
     for one in some {
         one.influence *= whole / sum;
@@ -63,7 +66,7 @@ fn share(some: &mut [Contribution], whole: f64) {
 fn sensors(stored: &StoredDecision) -> Vec<Contribution> {
     let shares = stored.sensors().into_iter().map(|sensor| Contribution {
         name: sensor.name,
-        part: Part::Sensor,
+        part: ContributorKind::Sensor,
         influence: sensor.influence,
         reasoning: sensor.listened_for.into(),
     });
@@ -79,7 +82,7 @@ fn verifiers(stored: &StoredDecision) -> Vec<Contribution> {
         .filter(Ballot::counts)
         .map(|ballot| Contribution {
             name: ballot.seat.verifier.to_string(),
-            part: Part::Verifier,
+            part: ContributorKind::Verifier,
             influence: f64::from(ballot.seat.weight) * certainty(&ballot),
             reasoning: verdict(&ballot, &spoken),
         })
@@ -102,7 +105,7 @@ fn verdict(ballot: &Ballot, spoken: &Json) -> String {
         Cast::Voted { .. } => {
             let said = spoken.as_array().into_iter().flatten();
             let own = said.into_iter().find(|said| said["verifier"] == *ballot.seat.verifier);
-            let reasons = own.map(|own| reasons_of(&own["reasons"])).unwrap_or_default();
+            let reasons = own.map(|own| reasons_named(&own["reasons"])).unwrap_or_default();
             let plain: Vec<_> = reasons.iter().map(|reason| reason.plain()).collect();
             match plain.as_slice() {
                 [] => "objected to it".into(),
@@ -125,14 +128,14 @@ fn guard(stored: &StoredDecision, outcome: Option<Outcome>) -> Contribution {
     };
     Contribution {
         name: "interpretation".into(),
-        part: Part::Guard,
+        part: ContributorKind::Guard,
         influence: 1.0,
         reasoning: reasoning.into(),
     }
 }
 
 /// The panel that had the last word.
-pub(crate) fn last_panel(stored: &StoredDecision) -> Option<&Value> {
+pub(super) fn last_panel(stored: &StoredDecision) -> Option<&Value> {
     let attempts = array(stored.choices().first()?.get("attempts"));
     attempts.iter().rev().find_map(|attempt| array(attempt.get("panels")).last())
 }
@@ -150,32 +153,41 @@ fn last_words(stored: &StoredDecision) -> Json {
 mod tests {
     use super::*;
 
-    fn one(name: &str, part: Part, influence: f64) -> Contribution {
+    fn one(name: &str, part: ContributorKind, influence: f64) -> Contribution {
         Contribution { name: name.into(), part, influence, reasoning: String::new() }
     }
 
-    fn of(all: &[Contribution], name: &str) -> f64 {
+    fn share_of(all: &[Contribution], name: &str) -> f64 {
         all.iter().find(|one| one.name == name).map_or(0.0, |one| one.influence)
     }
 
     #[test]
     fn whoever_is_taken_away_leaves_their_share_to_the_others() {
-        let shaped = || vec![one("longing", Part::Sensor, 0.3), one("fear", Part::Sensor, 0.1)];
-        let judged =
-            || vec![one("crisis", Part::Verifier, 2.7), one("shadow", Part::Verifier, 0.9)];
-        let all = shared(shaped(), judged());
+        let shaped = || {
+            vec![
+                one("longing", ContributorKind::Sensor, 0.3),
+                one("fear", ContributorKind::Sensor, 0.1),
+            ]
+        };
+        let judged = || {
+            vec![
+                one("crisis", ContributorKind::Verifier, 2.7),
+                one("shadow", ContributorKind::Verifier, 0.9),
+            ]
+        };
+        let all = weigh_together(shaped(), judged());
         let cases = [
-            shared(shaped().split_off(1), judged()),
-            shared(shaped(), judged().split_off(1)),
-            shared(Vec::new(), judged()),
-            shared(shaped(), Vec::new()),
+            weigh_together(shaped().split_off(1), judged()),
+            weigh_together(shaped(), judged().split_off(1)),
+            weigh_together(Vec::new(), judged()),
+            weigh_together(shaped(), Vec::new()),
         ];
         for fewer in &cases {
             let whole: f64 = fewer.iter().map(|one| one.influence).sum();
             assert!((whole - 1.0).abs() < 1e-9, "{fewer:?}");
             assert_ne!(&all, fewer);
         }
-        assert!(of(&cases[0], "fear") > of(&all, "fear"));
-        assert!(of(&cases[1], "shadow") > of(&all, "shadow"));
+        assert!(share_of(&cases[0], "fear") > share_of(&all, "fear"));
+        assert!(share_of(&cases[1], "shadow") > share_of(&all, "shadow"));
     }
 }
