@@ -111,7 +111,7 @@ fn what_a_classifier_failed_to_read_is_stopped_and_the_person_still_answered() {
     for text in ["good morning", "How do I protect my children from drugs?", "Tell me a story: "] {
         for mode in Mode::ALL {
             let reading = detector.read(text, mode);
-            assert!(reading.is_harmful() && reading.is_crisis(), "{text}: {reading:?}");
+            assert!(reading.is_harmful() && reading.crisis.is_crisis(), "{text}: {reading:?}");
             assert!(!reading.floor, "it cannot reach the floor by itself");
             assert_eq!(reading.drift, DriftMarks::default(), "nothing of it is remembered");
             assert!(reading.signals.iter().any(|signal| signal.source == "broken failed"));
