@@ -386,16 +386,5 @@ impl IntoResponse for ApiError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whose_shape_an_error_has_is_known_by_its_path() {
-        for path in ["/v1/messages", "/v1/messages/count_tokens", "/v1/messages/batches/x"] {
-            assert_eq!(Envelope::at_path(path), Envelope::Anthropic, "{path}");
-        }
-        for path in ["/v1/messagesx", "/v1/chat/completions", "/", "/v1"] {
-            assert_eq!(Envelope::at_path(path), Envelope::OpenAi, "{path}");
-        }
-    }
-}
+#[path = "error_tests.rs"]
+mod tests;

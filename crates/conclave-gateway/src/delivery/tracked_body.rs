@@ -58,3 +58,21 @@ impl Body for TrackedBody {
         SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    #[tokio::test]
+    async fn the_length_is_known_beforehand_and_the_end_with_the_last_frame() {
+        let frames = [Bytes::from_static(b"one"), Bytes::from_static(b"three")];
+        let mut body = TrackedBody::new(frames, Vec::new());
+        assert_eq!(body.size_hint().exact(), Some(8));
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "one");
+        assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(5), false));
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "three");
+        assert!(body.is_end_stream());
+        assert!(body.frame().await.is_none());
+    }
+}

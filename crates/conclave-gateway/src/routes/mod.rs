@@ -133,17 +133,20 @@ routes! {
 
 /// The HTTP interface.
 pub fn router(gateway: Gateway) -> Router {
-    let served = ROUTES.iter().fold(Router::new(), |served, route| {
-        // A wildcard has a spelling of its own in the router; OpenAPI knows none.
-        served.route(&route.path.replace("{path}", "{*path}"), (route.answer)())
-    });
-    served
+    ROUTES
+        .iter()
+        .fold(Router::new(), add_route)
         .fallback(answer_unknown_path)
         .method_not_allowed_fallback(async |uri: Uri| {
             ApiError::method_not_allowed().into_response_as(Envelope::at_path(uri.path()))
         })
         .layer(from_fn_with_state(gateway.clone(), observe))
         .with_state(gateway)
+}
+
+fn add_route(router: Router<Gateway>, route: &Route) -> Router<Gateway> {
+    // A wildcard has a spelling of its own in the router; OpenAPI knows none.
+    router.route(&route.path.replace("{path}", "{*path}"), (route.answer)())
 }
 
 async fn answer_unknown_path(uri: Uri) -> Response {
@@ -266,5 +269,28 @@ mod tests {
         assert_eq!(given_trace(&headers).and_then(|given| given.state).as_deref(), Some("a=1,b=2"));
         headers.append(TRACE_PARENT, parent);
         assert_eq!(given_trace(&headers), None);
+    }
+
+    #[test]
+    fn no_route_stands_twice_and_none_hides_another() {
+        let mut seen = std::collections::BTreeSet::new();
+        for route in ROUTES {
+            assert!(seen.insert((route.method, route.path)), "{} {}", route.method, route.path);
+            assert!(["get", "post", "put", "delete"].contains(&route.method), "{}", route.method);
+        }
+        // Panics where two paths could match the same request.
+        let _served: Router<Gateway> = ROUTES.iter().fold(Router::new(), add_route);
+    }
+
+    #[test]
+    fn only_what_says_who_calls_is_kept_of_the_headers() {
+        let headers = HeaderMap::from_iter([
+            (header::AUTHORIZATION, HeaderValue::from_static("Bearer ck_1")),
+            (header::COOKIE, HeaderValue::from_static("secret")),
+            (API_KEY, HeaderValue::from_static("ck_2")),
+        ]);
+        let shown = shown_keys(&headers);
+        assert_eq!(shown.len(), 2);
+        assert!(!shown.contains_key(header::COOKIE));
     }
 }

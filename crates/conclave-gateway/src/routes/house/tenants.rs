@@ -227,3 +227,63 @@ fn tenants_error(error: TenantsError) -> ApiError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Envelope;
+    use conclave_core::KeyId;
+
+    fn key(tenant: &str, role: KeyRole) -> KeyRecord {
+        KeyRecord {
+            id: KeyId::new("k").unwrap(),
+            tenant: TenantId::new(tenant).unwrap(),
+            role,
+            label: String::new(),
+            person: None,
+            created_ms: 0,
+            expires_ms: None,
+            revoked_ms: None,
+        }
+    }
+
+    #[test]
+    fn a_key_governs_its_own_tenant_and_the_owner_of_the_house_all() {
+        for (own, role, asked, status) in [
+            ("acme", KeyRole::Admin, "acme", None),
+            ("acme", KeyRole::Owner, "other", Some(403)),
+            ("default", KeyRole::Admin, "acme", Some(403)),
+            ("default", KeyRole::Owner, "acme", None),
+            ("default", KeyRole::Owner, "", Some(400)),
+        ] {
+            let refused = governed_tenant(&key(own, role), asked).err();
+            let refused = refused.map(|error| error.status().as_u16());
+            assert_eq!(refused, status, "{role:?} of {own} asks for {asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_policy_is_sent_whole_with_the_version_that_was_read() {
+        let sent = read_policy_request(json!({"policy": {}, "version": 3})).unwrap();
+        assert_eq!((sent.policy, sent.version), (json!({}), Some(3)));
+        assert_eq!(read_policy_request(json!({"policy": 1})).unwrap().version, None);
+        for (body, param) in [
+            (json!([]), Value::Null),
+            (json!({}), json!("policy")),
+            (json!({"policy": {}, "version": "3"}), json!("version")),
+            (json!({"policy": {}, "other": 1}), json!("other")),
+        ] {
+            let error = read_policy_request(body.clone()).err().unwrap().body(Envelope::OpenAi);
+            assert_eq!(error["error"]["param"], param, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_offset_is_all_that_tenants_are_asked_with() {
+        assert_eq!(read_offset("").unwrap(), 0);
+        assert_eq!(read_offset("offset=20").unwrap(), 20);
+        for bad in ["offset=-1", "offset=x", "limit=3", "offset"] {
+            assert!(read_offset(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -91,3 +91,35 @@ pub(crate) fn people_error(error: PeopleError) -> ApiError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conclave_govern::Unfit;
+
+    #[test]
+    fn each_trouble_with_people_has_its_status() {
+        let cases = [
+            (PeopleError::NotFound("There is no such review."), 404),
+            (PeopleError::Forbidden("Not this key."), 403),
+            (PeopleError::Refused(ReviewRefusal::NotAnElder), 403),
+            (PeopleError::Refused(ReviewRefusal::NotAReviewer), 403),
+            (PeopleError::Refused(ReviewRefusal::OwnWork), 403),
+            (PeopleError::Refused(ReviewRefusal::SamePerson), 403),
+            (PeopleError::Refused(ReviewRefusal::Unnamed), 403),
+            (PeopleError::Refused(ReviewRefusal::Claimed), 409),
+            (PeopleError::Refused(ReviewRefusal::Stale), 409),
+            (PeopleError::Refused(ReviewRefusal::Decided), 409),
+            (PeopleError::Refused(ReviewRefusal::Exhausted), 409),
+            (PeopleError::Refused(ReviewRefusal::Unfit(Unfit::new("notes", "is long"))), 400),
+            (PeopleError::Unfit(Unfit::new("name", "is empty")), 400),
+            (PeopleError::Full("there are too many".into()), 409),
+            (PeopleError::Conflict, 409),
+            (PeopleError::Unavailable("away".into()), 503),
+        ];
+        for (error, status) in cases {
+            let told = error.to_string();
+            assert_eq!(people_error(error).status().as_u16(), status, "{told}");
+        }
+    }
+}

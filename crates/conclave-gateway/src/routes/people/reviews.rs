@@ -274,3 +274,64 @@ fn review_view(desk: &PeopleDesk, record: &ReviewRecord, decider: &Decider) -> V
         "result_url": format!("/v1/reviews/{}/result", record.id),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Envelope;
+
+    fn ruling(body: Value) -> Result<Ruling, ApiError> {
+        let mut body = body;
+        body["token"] = json!(1);
+        serde_json::from_value::<RulingRequest>(body).unwrap().into_ruling().map(|said| said.ruling)
+    }
+
+    #[test]
+    fn words_of_ones_own_belong_to_one_ruling_alone() {
+        assert_eq!(ruling(json!({"ruling": "approve"})).unwrap(), Ruling::Approve);
+        assert_eq!(ruling(json!({"ruling": "reject"})).unwrap(), Ruling::Reject);
+        let consulted = ruling(json!({"ruling": "needs_consultation"})).unwrap();
+        assert_eq!(consulted, Ruling::NeedsConsultation);
+        let edited = ruling(json!({"ruling": "edit_and_approve", "text": "so"})).unwrap();
+        assert_eq!(edited, Ruling::EditAndApprove { text: "so".into() });
+        for (body, param) in [
+            (json!({"ruling": "approve", "text": "so"}), "text"),
+            (json!({"ruling": "reject", "text": "so"}), "text"),
+            (json!({"ruling": "edit_and_approve"}), "text"),
+            (json!({"ruling": "perhaps"}), "ruling"),
+        ] {
+            let error = ruling(body.clone()).unwrap_err().body(Envelope::OpenAi);
+            assert_eq!(error["error"]["param"], param, "{body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn each_state_of_what_was_held_has_its_status() {
+        let review_id = String::new;
+        for (released, status, word) in [
+            (Released::NeverHeld, 404, "unknown"),
+            (
+                Released::Waiting { review_id: review_id(), status: ReviewStatus::Pending },
+                202,
+                "pending",
+            ),
+            (
+                Released::Approved {
+                    review_id: review_id(),
+                    text: None,
+                    edited: false,
+                    conditions: Vec::new(),
+                },
+                200,
+                "approved",
+            ),
+            (Released::Rejected { review_id: review_id(), notes: "no".into() }, 200, "rejected"),
+        ] {
+            let response = result_response("r1", released);
+            assert_eq!(response.status().as_u16(), status, "{word}");
+            let body = axum::body::to_bytes(response.into_body(), 1_000).await.unwrap();
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!((&body["status"], &body["review_id"]), (&json!(word), &json!("r1")));
+        }
+    }
+}

@@ -286,3 +286,61 @@ fn run_response(
     *response.headers_mut() = headers;
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Envelope;
+    use conclave_core::{KeyId, TenantId};
+    use conclave_engine::KeyRole;
+
+    #[test]
+    fn each_refusal_of_a_guard_has_its_status_type_and_code() {
+        for (guard, status, kind, code) in [
+            ("consent_required", 403, "permission_error", "consent_required"),
+            ("consent_withdrawn", 403, "permission_error", "consent_withdrawn"),
+            ("jurisdiction", 403, "permission_error", "jurisdiction"),
+            ("insufficient_quota", 429, "insufficient_quota", "insufficient_quota"),
+            ("unknown_model", 404, "invalid_request_error", "model_not_found"),
+            ("model_not_permitted", 403, "permission_error", "forbidden"),
+            ("unpriced", 403, "permission_error", "forbidden"),
+            ("too_long", 400, "invalid_request_error", "context_length_exceeded"),
+            ("harm", 400, "invalid_request_error", "content_filter"),
+        ] {
+            let refusal = RunRefusal::of_guard(guard);
+            let told = (refusal.status.as_u16(), refusal.kind, refusal.code);
+            assert_eq!(told, (status, kind, code), "{guard}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_read_says_where() {
+        let key = KeyRecord {
+            id: KeyId::new("k").unwrap(),
+            tenant: TenantId::new("acme").unwrap(),
+            role: KeyRole::App,
+            label: String::new(),
+            person: None,
+            created_ms: 0,
+            expires_ms: None,
+            revoked_ms: None,
+        };
+        for (document, param) in [
+            (json!([]), Value::Null),
+            (json!({"approved_run": 7}), json!("approved_run")),
+            (json!({"approved_run": "no id"}), json!("approved_run")),
+            (json!({"input": 7, "unheard_of": true}), Value::Null),
+        ] {
+            let error = read_run(document.clone(), &key, "r".into()).unwrap_err();
+            assert_eq!(error.status(), StatusCode::BAD_REQUEST, "{document}");
+            assert_eq!(error.body(Envelope::OpenAi)["error"]["param"], param, "{document}");
+        }
+    }
+
+    #[test]
+    fn each_guard_is_named_once_in_its_order() {
+        let guards = ["pii", "consent", "pii"].map(|guard| json!({"guard": guard}));
+        assert_eq!(guard_names(&json!({"metadata": {"guards": guards}})), "pii,consent");
+        assert_eq!(guard_names(&json!({})), "");
+    }
+}

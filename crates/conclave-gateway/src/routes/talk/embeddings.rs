@@ -160,3 +160,39 @@ fn embeddings_page(model: &str, embedded: &Embedded) -> Value {
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_taken_within_bounds_and_numbers_are_not_read() {
+        let read = |input: Value| read_texts(Some(&input)).map(|texts| texts.len()).ok();
+        assert_eq!(read(json!("one")), Some(1));
+        assert_eq!(read(json!(["one", "two"])), Some(2));
+        assert_eq!(read(json!([[1, 2], [3]])), Some(0), "numbers of a vocabulary are passed on");
+        assert_eq!(read(json!(vec!["x"; TEXTS_MAX])), Some(TEXTS_MAX));
+        for wrong in [json!([]), json!(7), json!(vec!["x"; TEXTS_MAX + 1])] {
+            assert_eq!(read(wrong), None);
+        }
+        assert!(read_texts(None).is_err());
+    }
+
+    #[test]
+    fn vectors_are_given_back_in_order_as_they_came() {
+        let vectors = vec![Embedding::Numbers(vec![0.5]), Embedding::Packed("AAAA".into())];
+        let page = embeddings_page("m", &Embedded { vectors, input_tokens: 3 });
+        assert_eq!(page["data"][0]["embedding"], json!([0.5]));
+        assert_eq!(
+            page["data"][1],
+            json!({"object": "embedding", "index": 1, "embedding": "AAAA"})
+        );
+        assert_eq!(page["usage"], json!({"prompt_tokens": 3, "total_tokens": 3}));
+    }
+
+    #[test]
+    fn a_long_name_of_a_model_is_not_said_back_at_length() {
+        let error = unknown_model(&"\u{e9}".repeat(1_000)).body(Envelope::OpenAi);
+        assert!(error["error"]["message"].as_str().unwrap().len() < 200);
+    }
+}
