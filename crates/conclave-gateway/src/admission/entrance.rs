@@ -124,6 +124,8 @@ pub(crate) fn admit_person(
     let caller =
         identify_caller(gateway, headers).ok_or_else(|| rates::refuse_stranger(gateway))?;
     let is_open = match &caller.holder {
+        // A token is in the hands of the person at the other end, in a browser or on a phone: it lets them ask
+        // about themselves, and never spend the tenant's money.
         Some(_) => matches!(need, Need::Explain | Need::Prove),
         None => role_opens(caller.key.role, need),
     };
@@ -294,7 +296,8 @@ async fn read_document(
     Ok(ReadDocument { document, idempotency_key, share })
 }
 
-/// The error, or that the limits do not let even that be said.
+/// The error, or that the limits do not let even that be said: nonsense would otherwise be free, and somebody
+/// could keep us parsing for nothing.
 fn count_unread(gateway: &Gateway, key: &KeyRecord, wrong: ApiError) -> ApiError {
     rates::count_request(gateway, key).err().unwrap_or(wrong)
 }

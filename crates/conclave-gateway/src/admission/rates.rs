@@ -480,6 +480,7 @@ pub(crate) async fn answer_in_crisis(
     gateway: &Gateway,
     turn: Turn,
 ) -> Result<Option<Reply>, DeliverError> {
+    // Held until the answer is there: both places bound how much is looked at together.
     let Some(_look) = gateway.look().await else { return Ok(None) };
     let Ok(_in_flight) = gateway.turns().try_acquire() else { return Ok(None) };
     gateway.engine().contact(turn).await

@@ -25,13 +25,11 @@ pub(crate) struct PersonToken {
     /// The key that made it.
     #[serde(rename = "k")]
     pub key: KeyId,
-    /// Whose it is.
     #[serde(rename = "u")]
     pub user: UserId,
     /// The one conversation it is about; all of the person's where absent.
     #[serde(rename = "s", skip_serializing_if = "Option::is_none", default)]
     pub session: Option<SessionId>,
-    /// When it ends.
     #[serde(rename = "e")]
     pub expires_ms: u64,
 }

@@ -165,6 +165,7 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
     let envelope = Envelope::at_path(request.uri().path());
     let shown_keys = shown_keys(request.headers());
     gateway.metrics().request_began();
+    // Only what is posted is decided, and only decisions have a story to tell.
     let trace = if is_post { trace_of(&gateway, request.headers()) } else { None };
     // A bug in one request must not take its connection, or the answer, with it.
     let answering = AssertUnwindSafe(within(trace, next.run(request))).catch_unwind();
@@ -177,6 +178,8 @@ async fn observe(State(gateway): State<Gateway>, request: Request, next: Next) -
     gateway.metrics().count_request(route, status.as_u16(), started.elapsed());
     if let Some(RefusalCode(code)) = response.extensions().get().copied() {
         gateway.metrics().count_refusal(code);
+        // What was asked to be judged leaves a trace even if nothing was, and so does every closed door. Other
+        // refusals, such as a page that is not there, say nothing worth keeping.
         if is_post || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let caller = identify_caller(&gateway, &shown_keys);
             let refusal = RequestRefusal {

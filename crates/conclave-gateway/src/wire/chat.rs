@@ -172,7 +172,6 @@ pub(crate) struct ReplyForm {
     pub omit_own_fields: bool,
 }
 
-/// OpenAI's chat interface.
 #[derive(Debug, Default)]
 pub(crate) struct ChatDialect {
     pub form: ReplyForm,

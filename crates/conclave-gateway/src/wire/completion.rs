@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 /// What a chat model cannot do.
 const UNKNOWN_TO_CHAT: [&str; 3] = ["suffix", "echo", "best_of"];
 
-/// A request, checked.
 #[derive(Debug)]
 pub(crate) struct CompletionRequest {
     pub inquiry: Inquiry,

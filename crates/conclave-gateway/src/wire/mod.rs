@@ -169,7 +169,6 @@ impl ReplyHead {
 
 /// One interface's way to put a reply.
 pub(crate) trait Dialect: Send {
-    /// The whole reply.
     fn whole_reply(&self, reply: &Reply) -> Value;
     /// What a stream begins with.
     fn open_stream(&mut self, head: &ReplyHead) -> Vec<Bytes>;

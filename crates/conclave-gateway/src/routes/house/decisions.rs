@@ -72,7 +72,6 @@ fn read_word(name: &str, value: &str) -> Result<String, ApiError> {
     plain.then(|| value.to_owned()).ok_or_else(|| ApiError::invalid(name, "is not known"))
 }
 
-/// One decision.
 pub(crate) async fn show_decision(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,

@@ -62,7 +62,6 @@ pub(crate) async fn show_health(State(gateway): State<Gateway>) -> Response {
     (code, Json(body)).into_response()
 }
 
-/// Counters for Prometheus.
 pub(crate) async fn show_metrics(State(gateway): State<Gateway>) -> Response {
     let engine = gateway.engine();
     let gauges = gateway.server_gauges(&engine.settings.build);
@@ -72,7 +71,6 @@ pub(crate) async fn show_metrics(State(gateway): State<Gateway>) -> Response {
     ([(header::CONTENT_TYPE, kind)], page).into_response()
 }
 
-/// The OpenAPI page.
 pub(crate) async fn show_openapi() -> Response {
     let kind = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, kind)], OPENAPI).into_response()

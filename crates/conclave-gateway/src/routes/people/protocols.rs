@@ -80,7 +80,6 @@ pub(crate) async fn put_protocol(
     respond(kept.await)
 }
 
-/// Names an elder.
 pub(crate) async fn name_elder(
     State(gateway): State<Gateway>,
     Path((community, holder)): Path<(String, String)>,
@@ -96,7 +95,6 @@ pub(crate) async fn name_elder(
     respond(named.await)
 }
 
-/// Removes an elder.
 pub(crate) async fn remove_elder(
     State(gateway): State<Gateway>,
     Path((community, holder)): Path<(String, String)>,

@@ -147,7 +147,6 @@ pub(crate) async fn release_review(
     respond(released.await)
 }
 
-/// Decides a review.
 pub(crate) async fn decide_review(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,

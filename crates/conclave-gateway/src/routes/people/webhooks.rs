@@ -60,7 +60,6 @@ pub(crate) async fn list_webhooks(State(gateway): State<Gateway>, headers: Heade
     respond(found.await)
 }
 
-/// Ends a webhook.
 pub(crate) async fn remove_webhook(
     State(gateway): State<Gateway>,
     Path(id): Path<String>,

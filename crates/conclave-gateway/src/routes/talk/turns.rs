@@ -48,6 +48,7 @@ pub(crate) async fn converse(
         Ok(reservation) => reservation,
         Err(refusal) => return answer_beyond_limit(gateway, turn, dialect, streams, refusal).await,
     };
+    // Counted before it is looked up: a repeated request costs us the lookup too.
     let asked = request.idempotency_key.as_ref();
     let claim =
         match check_repeat(gateway, &request.key, asked, AnswerOwner::of_turn(&turn)).await? {

@@ -7,7 +7,6 @@ use conclave_core::{FinishReason, ToolCall, Usage};
 use conclave_engine::{Delivered, Reply};
 use serde_json::{Value, json};
 
-/// Anthropic's messages interface.
 #[derive(Debug, Default)]
 pub(crate) struct MessagesDialect {
     omit_own_fields: bool,

@@ -66,14 +66,12 @@ impl ResponseContent {
         text_part(&self.delivered.text, self.as_refusal)
     }
 
-    /// The response object.
     pub(crate) fn to_object(&self, echo: &Map<String, Value>) -> Value {
         let usage = Some(self.delivered.usage);
         response_object(&self.head, echo, &self.status(), &self.output(), usage)
     }
 }
 
-/// OpenAI's responses interface.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesDialect {
     echo: Map<String, Value>,

@@ -54,9 +54,7 @@ const ECHOED: [&str; 13] = [
 pub(crate) struct EarlierResponse {
     /// Its messages in chat form, without instructions.
     pub messages: Vec<Value>,
-    /// What was answered.
     pub delivered: Delivered,
-    /// Its session.
     pub session: Option<SessionId>,
 }
 
