@@ -238,9 +238,9 @@ fn abstention(name: &str) -> Option<Abstention> {
 #[must_use]
 pub fn sums(consensus: &Consensus) -> Value {
     Value::Array(vec![
-        Value::Uint(u64::from(consensus.safe_mass)),
-        Value::Uint(u64::from(consensus.dissent_mass)),
-        Value::Uint(u64::from(consensus.seated_weight)),
+        Value::Uint(consensus.safe_mass),
+        Value::Uint(consensus.dissent_mass),
+        Value::Uint(consensus.seated_weight),
         Value::Uint(u64::from(consensus.votes_cast)),
         Value::Bool(consensus.delivers()),
     ])
