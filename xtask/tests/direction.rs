@@ -33,7 +33,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("conclave-money", &["conclave-core", "conclave-govern", "conclave-ledger", "conclave-ports"]),
     ("conclave-people", &["conclave-core", "conclave-govern", "conclave-ledger", "conclave-ports"]),
     ("conclave-eval", &[]),
-    ("conclave-recipes", &["conclave-core", "conclave-detect", "conclave-pii"]),
     ("conclave-instinct", &["conclave-core"]),
     ("conclave-verifiers", &["conclave-core", "conclave-detect"]),
     ("conclave-voice", &["conclave-core", "conclave-detect"]),
@@ -49,8 +48,22 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-money",
             "conclave-pii",
             "conclave-ports",
-            "conclave-recipes",
             "conclave-verifiers",
+            "conclave-voice",
+        ],
+    ),
+    (
+        "conclave-recipes",
+        &[
+            "conclave-core",
+            "conclave-detect",
+            "conclave-engine",
+            "conclave-failpoint",
+            "conclave-govern",
+            "conclave-ledger",
+            "conclave-money",
+            "conclave-pii",
+            "conclave-ports",
             "conclave-voice",
         ],
     ),
@@ -77,6 +90,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-money",
             "conclave-people",
             "conclave-recipes",
+            "conclave-voice",
         ],
     ),
     (
@@ -121,12 +135,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("xtask", &["conclave-testkit"]),
 ];
 
-/// Which of our crates tests may use besides: what turns hold is decided by the real use-cases of people.
-const TESTS_MAY_USE: &[(&str, &str)] =
-    &[("conclave-engine", "conclave-people"), ("conclave-store", "conclave-people")];
+/// Which of our crates tests may use besides: what turns hold is decided by the real use-cases of people,
+/// and the pipeline is tested with the runs that go through it.
+const TESTS_MAY_USE: &[(&str, &str)] = &[
+    ("conclave-engine", "conclave-people"),
+    ("conclave-engine", "conclave-recipes"),
+    ("conclave-store", "conclave-people"),
+];
 
 /// Crates without IO, clock, chance or waiting.
-const PURE: [&str; 10] = [
+const PURE: [&str; 9] = [
     "conclave-core",
     "conclave-ledger",
     "conclave-detect",
@@ -134,7 +152,6 @@ const PURE: [&str; 10] = [
     "conclave-pii",
     "conclave-govern",
     "conclave-eval",
-    "conclave-recipes",
     "conclave-verifiers",
     "conclave-voice",
 ];
