@@ -8,6 +8,7 @@
 
 mod house;
 
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -240,5 +241,57 @@ fn another_program_that_answered_passed_for_an_empty_list() {
         let options = ["--url", &website.url, "--key", "ck_any"];
         let output = run(command, dir.path(), &[], &options);
         assert_eq!(output.status.code(), Some(2), "{command}: {}", stderr(&output));
+    }
+}
+
+/// Has every field that one of the commands looks at.
+const ANSWER: &str = r#"{
+    "object": "anything", "id": "rev_1", "tenant": "acme", "version": 3, "status": "approved",
+    "text": "Ask the elders.", "conditions": ["Name the River People."], "community": "River",
+    "approvals": 1, "approvals_needed": 2, "due_ms": 1800000000000, "secret": "whsec_1",
+    "url": "https://example.com/hook", "state": "waiting", "deleted": true,
+    "claim": {"by": "key_1", "token": 7, "until_ms": 1800000900000},
+    "in_force": {"daily_budget_usd": 12.5}, "users": ["ana"], "projects": [],
+    "words": {"request": "first line\nsecond \u001b[31mline"}, "by": ["day"],
+    "withdrawn": {"at_ms": 1800000000000},
+    "data": [{"id": "rev_1", "status": "pending", "priority": "high", "due_ms": 1800000000000}]
+}"#;
+
+#[test]
+fn json_was_printed_where_nobody_had_asked_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = StandIn::start(200, ANSWER);
+    let answer: Value = serde_json::from_str(ANSWER).unwrap();
+    let options = ["--url", &gateway.url, "--key", "ck_any"];
+    for command in COMMANDS.iter().filter(|command| !command.starts_with("ledger")) {
+        let output = run(command, dir.path(), &[], &options);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{command}: {said}");
+        assert!(!said.trim().is_empty(), "{command} says nothing");
+        assert!(!said.contains(['{', '"', '\u{1b}']), "{command}: {said}");
+        let output = run(command, dir.path(), &[], &[&options[..], &["--json"]].concat());
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        // What `people add` prints is its own: the password that nobody else knows.
+        if command.starts_with("people add") {
+            assert!(printed["password"].is_string());
+        } else {
+            assert_eq!(printed, answer, "{command}");
+        }
+    }
+}
+
+#[test]
+fn a_review_was_due_in_milliseconds() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = StandIn::start(200, ANSWER);
+    let options = ["--url", &gateway.url, "--key", "ck_any"];
+    for (command, moment) in [
+        ("reviews list", "due 2027-01-15 08:00 UTC"),
+        ("reviews show rev_1", "due: 2027-01-15 08:00 UTC"),
+        ("reviews claim rev_1", "until: 2027-01-15 08:15 UTC"),
+    ] {
+        let output = run(command, dir.path(), &[], &options);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains(moment) && !said.contains("_ms"), "{command}: {said}");
     }
 }

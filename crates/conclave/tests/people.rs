@@ -158,7 +158,8 @@ async fn the_command_line_decides_through_the_gateway() {
     let listed = run(&["--json", "reviews", "list"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let id = listed["data"][0]["id"].as_str().unwrap().to_owned();
-    let claimed: Value = serde_json::from_slice(&run(&["reviews", "claim", &id]).stdout).unwrap();
+    let claimed: Value =
+        serde_json::from_slice(&run(&["--json", "reviews", "claim", &id]).stdout).unwrap();
     let token = claimed["claim"]["token"].to_string();
     let decide = ["reviews", "decide", "reject", &id, "--token", &token, "--notes", "no"];
     let decided = run(&decide);

@@ -77,3 +77,21 @@ async fn a_change_makes_no_tenant_and_checks_every_name() {
     assert_eq!(acme(&house).await, json!([[], [], 1]));
     assert!(house.stop());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_that_is_shown_can_be_set_from_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let file = dir.path().join("policy.toml");
+    std::fs::write(&file, "daily_budget_usd = 2.5\n[per_key]\ndaily_usd = 1.5\n").unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(tenants(&house, &["policy", "set", "acme", file]).status.code(), Some(0));
+    let shown = tenants(&house, &["policy", "show", "acme"]).stdout;
+    std::fs::write(file, &shown).unwrap();
+    let set = tenants(&house, &["policy", "set", "acme", file]);
+    assert_eq!(set.status.code(), Some(0), "{}", String::from_utf8_lossy(&set.stderr));
+    let again = tenants(&house, &["policy", "show", "acme"]).stdout;
+    assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&shown));
+    assert!(String::from_utf8_lossy(&shown).contains("daily_usd = 1.5"));
+    assert!(house.stop());
+}

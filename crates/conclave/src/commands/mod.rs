@@ -8,6 +8,7 @@ mod bench_path;
 pub mod check;
 pub mod checker;
 pub mod config;
+pub mod consents;
 mod data_directory;
 pub mod directives;
 pub mod eval;
@@ -17,15 +18,17 @@ pub mod keys;
 pub mod ledger;
 mod lines;
 pub mod migrate;
-pub mod people;
 mod plain;
+pub mod protocols;
 pub mod recipes;
 pub mod redteam;
+pub mod reviews;
 mod rows;
 pub mod serve;
 pub mod subject;
 pub mod tenants;
 pub mod usage;
+pub mod webhooks;
 
 use gateway::GatewayRefusal;
 

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use super::gateway::{ask_gateway, escape};
-use super::plain::printable;
+use super::plain::{print_answer, printable};
 use crate::cli::tenants::{TenantPolicyCommand, TenantsCommand};
 use crate::output;
 use anyhow::{Context, bail};
@@ -20,12 +20,12 @@ pub fn run(command: &TenantsCommand, as_json: bool) -> anyhow::Result<Answer> {
     match command {
         TenantsCommand::List(gateway) => {
             let list = ask_gateway(gateway, "GET", "v1/tenants", None)?;
-            print(&list, as_json, print_tenants);
+            print_answer(&list, as_json, print_tenants);
         }
         TenantsCommand::Add(args) => {
             let body = json!({"id": args.id, "users": args.user, "projects": args.project});
             let made = ask_gateway(&args.gateway, "POST", "v1/tenants", Some(body))?;
-            print(&made, as_json, |_| output::line(&format!("{} is entered", args.id)));
+            print_answer(&made, as_json, |_| output::line(&format!("{} is entered", args.id)));
         }
         TenantsCommand::Change(args) => {
             let mut body = json!({});
@@ -37,29 +37,22 @@ pub fn run(command: &TenantsCommand, as_json: bool) -> anyhow::Result<Answer> {
             }
             let path = format!("v1/tenants/{}", escape(&args.id));
             let changed = ask_gateway(&args.gateway, "PATCH", &path, Some(body))?;
-            print(&changed, as_json, print_tenant);
+            print_answer(&changed, as_json, print_tenant);
         }
         TenantsCommand::Policy(TenantPolicyCommand::Show { id, gateway }) => {
             let policy = ask_gateway(gateway, "GET", &policy_path(id), None)?;
-            print(&policy, as_json, |policy| output::json(&policy["in_force"]));
+            let as_file = write_policy(&policy["in_force"])?;
+            print_answer(&policy, as_json, |_| output::line(as_file.trim_end()));
         }
         TenantsCommand::Policy(TenantPolicyCommand::Set { id, file, gateway }) => {
             let body = json!({"policy": read_policy(file)?});
             let set = ask_gateway(gateway, "PUT", &policy_path(id), Some(body))?;
-            print(&set, as_json, |set| {
+            print_answer(&set, as_json, |set| {
                 output::line(&format!("{id} has version {} of its policy", set["version"]));
             });
         }
     }
     Ok(Answer::Yes)
-}
-
-fn print(answer: &Value, as_json: bool, print_plain: impl FnOnce(&Value)) {
-    if as_json {
-        output::json(answer);
-    } else {
-        print_plain(answer);
-    }
 }
 
 fn print_tenants(list: &Value) {
@@ -75,6 +68,23 @@ fn print_tenant(tenant: &Value) {
 
 fn policy_path(tenant: &str) -> String {
     format!("v1/tenants/{}/policy", escape(tenant))
+}
+
+/// A policy as `policy set` reads it from a file. TOML has no null: what is not set is left out.
+fn write_policy(policy: &Value) -> anyhow::Result<String> {
+    let policy = policy.as_object().context("the answer has no policy")?;
+    Ok(toml::to_string_pretty(&without_nulls(&Value::Object(policy.clone())))?)
+}
+
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(name, value)| (name.clone(), without_nulls(value)))
+            .collect(),
+        other => other.clone(),
+    }
 }
 
 /// A policy in TOML or JSON.

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use super::gateway::{ask_gateway, escape};
-use super::plain::printable;
+use super::plain::{print_answer, printable};
 use crate::cli::people::UsageArgs;
 use crate::output;
 use serde_json::Value;
@@ -29,15 +29,11 @@ pub fn run(args: &UsageArgs, as_json: bool) -> anyhow::Result<Answer> {
         .collect();
     query.push(format!("limit={}&offset={}", args.limit, args.offset));
     let found = ask_gateway(&args.gateway, "GET", &format!("v1/usage?{}", query.join("&")), None)?;
-    if as_json {
-        output::json(&found);
-        return Ok(Answer::Yes);
-    }
-    print(&found);
+    print_answer(&found, as_json, print_usage);
     Ok(Answer::Yes)
 }
 
-fn print(found: &Value) {
+fn print_usage(found: &Value) {
     let empty = Vec::new();
     let by = found["by"].as_array().unwrap_or(&empty);
     let names: Vec<_> = by.iter().filter_map(Value::as_str).collect();
@@ -45,11 +41,11 @@ fn print(found: &Value) {
     let heads: String = NUMBERS.iter().map(|(name, width)| format!("{name:>width$} ")).collect();
     output::line(&format!("{title}{heads}"));
     for row in found["data"].as_array().unwrap_or(&empty) {
-        let of = names.iter().map(|name| {
-            let name = row[*name].as_str().map_or_else(|| "-".to_owned(), printable);
-            format!("{name:<20} ")
+        let groups = names.iter().map(|name| {
+            let group = row[*name].as_str().map_or_else(|| "-".to_owned(), printable);
+            format!("{group:<20} ")
         });
-        output::line(&format!("{}{}", of.collect::<String>(), numbers(row)));
+        output::line(&format!("{}{}", groups.collect::<String>(), numbers(row)));
     }
     let whole = format!("{:<width$}", "all", width = 21 * names.len());
     output::line(&format!("{whole}{}", numbers(found)));
