@@ -18,7 +18,7 @@ pub use explain::{
 };
 pub use people::{People, PeopleError, Staff};
 pub use reviews::{
-    GuardedHandOut, HeldWords, MissingReviews, ReviewFilter, ReviewRecord, ReviewResult,
-    VisibleReview, held_words,
+    DecisionReader, GuardedHandOut, HeldText, HeldWords, MissingReviews, ReviewFilter,
+    ReviewRecord, ReviewResult, ReviewStanding, VisibleReview, held_words, standing_without_review,
 };
 pub use webhooks::{EventRecord, EventState, NewWebhook, QueuedEvent, Webhook, webhook_signature};

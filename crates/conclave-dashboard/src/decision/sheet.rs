@@ -7,9 +7,10 @@ use super::talk::{Speech, Talk};
 use crate::figure::{Moment, bytes, count, dollars, duration, score};
 use crate::label::{Badge, Shape, Tone, outcome_meaning, outcome_word};
 use crate::text::{Ink, Text};
+use conclave_core::Outcome;
 use conclave_engine::{StoredDecision, replay};
 use conclave_ledger::Value;
-use conclave_people::{decision_view, explain};
+use conclave_people::{DecisionReader, ReviewStanding, decision_view, explain};
 use serde_json::Value as Json;
 
 /// How much of a decision is shown.
@@ -48,6 +49,10 @@ pub(crate) struct Sheet {
     pub(crate) facts: Vec<Fact>,
     pub(crate) story: Vec<Text>,
     pub(crate) replies: Vec<Speech>,
+    /// Whether a message took the place of the reply.
+    pub(crate) is_withheld: bool,
+    /// Why what was proposed is not on the page.
+    pub(crate) closed: Option<&'static str>,
     pub(crate) talk: Talk,
     pub(crate) who: Vec<Fact>,
     pub(crate) courses: Vec<Course>,
@@ -62,9 +67,15 @@ pub(crate) struct Sheet {
 
 impl Sheet {
     /// Puts the sheet together; `None` when the engine's view has another form.
-    pub(crate) fn of(stored: &StoredDecision, sight: Sight) -> Option<Self> {
+    pub(crate) fn of(
+        stored: &StoredDecision,
+        sight: Sight,
+        standing: ReviewStanding,
+    ) -> Option<Self> {
         let words = sight == Sight::Words;
-        let seen: Seen = serde_json::from_value(decision_view(stored, words)).ok()?;
+        let reader = if words { DecisionReader::Words } else { DecisionReader::Public };
+        let view = decision_view(stored, reader, standing);
+        let seen: Seen = serde_json::from_value(view).ok()?;
         let mut ink = Ink::new();
         let ink = &mut ink;
         let told = explain(stored);
@@ -80,6 +91,8 @@ impl Sheet {
             facts: facts(&seen),
             story: told.story.iter().map(|sentence| ink.text(sentence)).collect(),
             replies,
+            is_withheld: !Outcome::parse(&seen.outcome).is_some_and(Outcome::is_verified),
+            closed: closed(standing),
             talk: Talk::of(&seen.conversation, ink),
             who: who(&seen.who, ink),
             courses: courses(&seen, stored, crisis, ink),
@@ -95,6 +108,22 @@ impl Sheet {
             record: record(&seen),
             replayed: replay(&stored.leaf).is_ok(),
         })
+    }
+}
+
+/// Why what was withheld is closed to everybody who looks at the page.
+const fn closed(standing: ReviewStanding) -> Option<&'static str> {
+    match standing {
+        ReviewStanding::Unasked | ReviewStanding::Approved => None,
+        ReviewStanding::Waiting => Some(
+            "The reply waits for a decision. Until then only whoever has claimed its review can read it.",
+        ),
+        ReviewStanding::Edited => Some(
+            "The reply was approved in other words. What was first proposed is open to auditors alone.",
+        ),
+        ReviewStanding::Rejected => {
+            Some("The reply was rejected. What was proposed is open to auditors alone.")
+        }
     }
 }
 

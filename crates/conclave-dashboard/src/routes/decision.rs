@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** one question to the archive.
 //!
+//! **Invariant:** what waits for people is not on the page before they have let it out.
+//!
 //! **Invariant:** for a role that may not read words, they are taken out of what the archive gave
 //! before anything is made of it.
 
@@ -15,6 +17,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use conclave_core::AuditId;
 use conclave_engine::{StoredDecision, StoredEntry};
+use conclave_people::standing_without_review;
 use http::StatusCode;
 
 #[derive(Template)]
@@ -54,7 +57,15 @@ async fn sheet(dashboard: &Dashboard, visitor: &Visitor, id: &str) -> Result<She
         Trouble::Unreadable
     })?;
     let stored = stored.ok_or(Trouble::NoDecision)?;
-    let sheet = Sheet::of(&stored, sight).ok_or_else(|| {
+    let standing = match &dashboard.ports().people {
+        Some(people) => people.review_standing(&visitor.account.tenant, &stored).await,
+        None => Ok(standing_without_review(&stored)),
+    };
+    let standing = standing.map_err(|error| {
+        tracing::error!(%id, %error, "it is not known who may read a decision");
+        Trouble::Archive
+    })?;
+    let sheet = Sheet::of(&stored, sight, standing).ok_or_else(|| {
         tracing::error!(%id, "a stored decision has another form than this version knows");
         Trouble::Unreadable
     })?;

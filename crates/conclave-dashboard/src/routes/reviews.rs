@@ -194,7 +194,7 @@ async fn sheet(
         rulings: rulings.collect(),
         claimable: !claimed && fresh.claim(decider, now_ms).is_ok(),
         claim: review.claim.as_ref().filter(|_| claimed).map(|claim| claim.token),
-        words: if claimed { words(dashboard, visitor, record).await? } else { None },
+        words: if claimed { words(dashboard, visitor, record, decider).await? } else { None },
         trouble,
     })
 }
@@ -208,6 +208,7 @@ async fn words(
     dashboard: &Dashboard,
     visitor: &Visitor,
     record: &ReviewRecord,
+    decider: &Decider,
 ) -> Result<Option<Words>, Trouble> {
     let audit = record.review.audit_id.as_deref().and_then(AuditId::parse);
     let Some(audit) = audit else { return Ok(None) };
@@ -224,7 +225,10 @@ async fn words(
         (ink.short(message["role"].as_str().unwrap_or("?")), ink.text(&content))
     });
     let said = said.collect();
-    let reply = record.review.edited.clone().or(found.reply);
+    let held = found.reply.as_ref();
+    let held =
+        held.and_then(|text| text.open_for_claimant(&record.review, decider, dashboard.now_ms()));
+    let reply = record.review.edited.clone().or_else(|| held.map(str::to_owned));
     Ok(Some(Words { said, reply: reply.map(|text| ink.text(&text)) }))
 }
 

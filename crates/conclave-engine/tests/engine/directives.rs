@@ -8,7 +8,7 @@ use crate::turns::{House, KIND, house, jury, turn};
 use conclave_core::{Category, DirectiveId, GenerationFailure, Outcome, Reason};
 use conclave_engine::{StoredDecision, Turn};
 use conclave_instinct::{Duty, Instinct};
-use conclave_people::decision_view;
+use conclave_people::{DecisionReader, ReviewStanding, decision_view};
 use serde_json::json;
 use std::time::Duration;
 
@@ -42,7 +42,11 @@ async fn a_delivered_reply_rests_on_none_and_the_vetoed_draft_before_it_on_its_o
     let decision = &reply.decision;
     assert_eq!((decision.outcome, decision.directive), (Outcome::Delivered, None));
     let entries = house.engine.archive.find(0, decision.id).await.unwrap();
-    let seen = decision_view(&StoredDecision::from_entries(entries).unwrap().unwrap(), false);
+    let seen = decision_view(
+        &StoredDecision::from_entries(entries).unwrap().unwrap(),
+        DecisionReader::Public,
+        ReviewStanding::Unasked,
+    );
     let attempts = &seen["choices"][0]["attempts"];
     let veto = set().for_reason(Reason::EncouragesHarm).unwrap().to_string();
     assert_eq!(attempts[0]["directive"], veto.as_str(), "{seen}");

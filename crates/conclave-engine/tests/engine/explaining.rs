@@ -4,7 +4,7 @@ use crate::fakes::{Juror, Scripted, opinion};
 use crate::turns::{KIND, house, jury, turn};
 use conclave_core::{Opinion, Outcome, Priority, Reason, Seat, Vote};
 use conclave_engine::{Engine, StoredDecision, Verifier, VerifierError};
-use conclave_people::{Explanation, corrections, explain};
+use conclave_people::{Explanation, ReviewStanding, corrections, explain};
 use conclave_verifiers::Case;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -70,7 +70,9 @@ async fn whoever_only_watches_is_no_part_of_what_a_person_is_told() {
     assert_eq!(outcome, Outcome::Delivered);
     let concerns = &told.safety_verification.concerns_raised;
     assert_eq!(concerns, &[Reason::EncouragesHarm.plain()]);
-    let [correction] = &corrections(&stored)[..] else { panic!("one reply was mended") };
+    let [correction] = &corrections(&stored, ReviewStanding::Unasked)[..] else {
+        panic!("one reply was mended")
+    };
     assert!(correction.concerns.iter().all(|concern| concern.verifier == "crisis"));
     assert!(told.story.join(" ").contains("agreed that it was safe"));
 }

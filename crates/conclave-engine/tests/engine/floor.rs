@@ -9,7 +9,7 @@ use conclave_core::{
 use conclave_engine::{
     BuiltIn, Panel, Settings, StoredDecision, Turn, Verifier, VerifierError, replay,
 };
-use conclave_people::decision_view;
+use conclave_people::{DecisionReader, ReviewStanding, decision_view};
 use conclave_verifiers::Case;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -117,7 +117,11 @@ async fn what_the_floor_stops_is_written_again_recorded_and_replayed() {
     let leaf = house.ledger.leaves().remove(0);
     replay(&leaf).unwrap();
     let entries = house.engine.archive.find(0, decision.id).await.unwrap();
-    let seen = decision_view(&StoredDecision::from_entries(entries).unwrap().unwrap(), true);
+    let seen = decision_view(
+        &StoredDecision::from_entries(entries).unwrap().unwrap(),
+        DecisionReader::Words,
+        ReviewStanding::Unasked,
+    );
     let panel = &seen["choices"][0]["attempts"][0]["panels"][0];
     assert!(panel["shortfalls"].as_array().unwrap().contains(&"floor".into()), "{panel}");
 }

@@ -225,13 +225,15 @@ async fn every_held_choice_is_shown_and_released_with_the_others() {
     let tenant = turn("").tenant;
     let words =
         held_words(&*house.engine.archive, &tenant, reply.decision.id).await.unwrap().unwrap();
-    let shown = words.reply.unwrap();
+    let reply_text = words.reply.unwrap();
+    let approved = conclave_people::ReviewStanding::Approved;
+    let shown = reply_text.open_decided(approved, conclave_people::DecisionReader::Words).unwrap();
     assert!(shown.contains(TOLD) && shown.contains(other), "{shown}");
     decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Approve, Ruling::Approve]).await;
     let desk = hand_out(&house.engine, &office.people);
     let released = desk.fetch_reply(&tenant, reply.decision.id, "app").await.unwrap();
     let ReviewResult::Approved { text, .. } = released else { panic!("{released:?}") };
-    assert_eq!(text, Some(shown));
+    assert_eq!(text.as_deref(), Some(shown));
 }
 
 /// Protocols that can be asked once, and then again when they are back.
@@ -315,7 +317,11 @@ async fn what_a_guard_did_in_a_conversation_stands_in_the_decision() {
     for (reply, wanted) in [(&marked, "flagged"), (&held, "held")] {
         let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
         let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-        let seen = conclave_people::decision_view(&stored, false);
+        let seen = conclave_people::decision_view(
+            &stored,
+            conclave_people::DecisionReader::Public,
+            conclave_people::ReviewStanding::Unasked,
+        );
         assert_eq!(seen["guards"][0]["outcome"], wanted, "{seen}");
         let story = conclave_people::explain(&stored).story.join(" ");
         assert_eq!(story.contains("was marked"), wanted == "flagged", "{story}");

@@ -18,6 +18,7 @@ use conclave_core::{
     Message, Mode, Persona, Role, Sensitivity, SessionId, TenantId, TurnContext, UserId,
 };
 use conclave_engine::{KeyRecord, KeyRole, Turn};
+use conclave_people::DecisionReader;
 use http::request::Parts;
 use http::{HeaderMap, header};
 use serde_json::{Map, Value};
@@ -83,15 +84,6 @@ pub(crate) struct TokenHolder {
 pub(crate) struct AdmittedCaller {
     pub key: KeyRecord,
     pub holder: Option<TokenHolder>,
-}
-
-/// How much of a decision a caller may see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DecisionSight {
-    /// Votes and scores.
-    Public,
-    /// The words too.
-    Words,
 }
 
 /// The caller's key, if it opens this and the limits let it. A person's token opens nothing here.
@@ -209,11 +201,12 @@ const fn role_opens(role: KeyRole, need: Need) -> bool {
     }
 }
 
-/// Words are for the owner alone until reviews grant them to a reviewer.
-pub(crate) const fn sight_of(role: KeyRole) -> DecisionSight {
+/// Words are for the owner alone; auditors see what people rejected, which nobody else does.
+pub(crate) const fn reader_of(role: KeyRole) -> DecisionReader {
     match role {
-        KeyRole::Owner => DecisionSight::Words,
-        _ => DecisionSight::Public,
+        KeyRole::Owner => DecisionReader::Words,
+        KeyRole::Auditor => DecisionReader::Auditor,
+        _ => DecisionReader::Public,
     }
 }
 

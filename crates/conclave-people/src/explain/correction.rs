@@ -2,8 +2,11 @@
 //! could be learned from it.
 //!
 //! **Invariant:** read from the ledger alone, so that a correction can be shown as long as its words are kept.
+//! **Invariant:** of a reply that people keep closed there is no correction: it would show what was proposed.
 //! **Invariant:** a proposal names reasons of the catalogue, never what anybody said.
 
+use super::reply_words::ReplyWords;
+use crate::reviews::{DecisionReader, ReviewStanding};
 use conclave_core::{Outcome, Reason};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, objections};
@@ -53,19 +56,25 @@ pub struct LearningProposal {
 
 /// The corrections of a decision: one for each reply that was not good enough at first.
 #[must_use]
-pub fn corrections(stored: &StoredDecision) -> Vec<Correction> {
+pub fn corrections(stored: &StoredDecision, standing: ReviewStanding) -> Vec<Correction> {
+    let words = ReplyWords::new(stored, DecisionReader::Words, standing);
     let choices = stored.choices().iter().enumerate();
-    choices.filter_map(|(c, choice)| correction(stored, c, choice)).collect()
+    choices.filter_map(|(c, choice)| correction(stored, &words, c, choice)).collect()
 }
 
-fn correction(stored: &StoredDecision, c: usize, choice: &Value) -> Option<Correction> {
+fn correction(
+    stored: &StoredDecision,
+    words: &ReplyWords<'_>,
+    c: usize,
+    choice: &Value,
+) -> Option<Correction> {
     let attempts = array(choice.get("attempts")).len();
     let outcome = choice.get("outcome").and_then(Value::as_str).and_then(Outcome::parse);
     let passed = outcome.is_some_and(Outcome::is_verified);
     // The attempt that passed drew no objection that mattered; of a withheld reply all did.
     let objected = if passed { attempts.saturating_sub(1) } else { attempts };
-    let text = |field: &str| Some(stored.words(field)?["text"].as_str()?.to_owned());
-    let original = (0..objected).find_map(|a| text(&format!("candidate.{c}.{a}")))?;
+    let text = |words: Option<Json>| Some(words?["text"].as_str()?.to_owned());
+    let original = (0..objected).find_map(|a| text(words.candidate(c, a)))?;
     let concerns: Vec<_> = (0..objected).flat_map(|a| concerns(stored, c, a)).collect();
     let mut reasons: Vec<Reason> = Vec::new();
     for reason in concerns.iter().flat_map(|concern| &concern.reasons) {
@@ -77,7 +86,7 @@ fn correction(stored: &StoredDecision, c: usize, choice: &Value) -> Option<Corre
         choice: c,
         original,
         concerns,
-        corrected: passed.then(|| text(&format!("delivered.{c}"))).flatten(),
+        corrected: passed.then(|| text(words.delivered(c))).flatten(),
         learning_proposal: LearningProposal {
             kind: if passed { "prompt_hint" } else { "review" },
             hints: reasons.iter().map(|reason| reason.plain()).collect(),

@@ -3,10 +3,12 @@
 //! **Invariant:** memory does not grow with what is exported: it comes page by page.
 
 use super::view::decision_view;
+use crate::people::People;
+use crate::reviews::{DecisionReader, review_standing};
 use conclave_core::{AuditId, TenantId};
 use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
 use conclave_ports::{
-    Archive, ArchiveError, DecisionFilter, Ledger, Stamp, StoredDecision, pseudonym,
+    Archive, ArchiveError, DecisionFilter, Ledger, Records, Stamp, StoredDecision, pseudonym,
 };
 use serde_json::Value as Json;
 
@@ -22,19 +24,36 @@ pub struct ExportPage {
     pub before: Option<AuditId>,
 }
 
-/// Reads a page of what is kept of a person.
+impl People {
+    /// Reads a page of what is kept of a person.
+    ///
+    /// # Errors
+    /// When the archive or the records do not answer, or a decision cannot be read.
+    pub async fn export_page(
+        &self,
+        archive: &dyn Archive,
+        tenant: &TenantId,
+        subject: [u8; 16],
+        before: Option<AuditId>,
+    ) -> Result<ExportPage, ArchiveError> {
+        export_page(archive, &*self.records, tenant, subject, before).await
+    }
+}
+
+/// The same, from the records of a house that does not run.
 ///
 /// # Errors
-/// When the archive does not answer, or a decision cannot be read.
+/// When the archive or the records do not answer, or a decision cannot be read.
 pub async fn export_page(
     archive: &dyn Archive,
+    records: &dyn Records,
     tenant: &TenantId,
     subject: [u8; 16],
     before: Option<AuditId>,
 ) -> Result<ExportPage, ArchiveError> {
-    let tenant = tenant_number(tenant.as_str());
+    let number = tenant_number(tenant.as_str());
     let filter = DecisionFilter {
-        tenant: Some(tenant),
+        tenant: Some(number),
         subject: Some(subject),
         before,
         limit: PAGE,
@@ -46,10 +65,13 @@ pub async fn export_page(
         page.before = rows.last().map(|row| row.id);
     }
     for row in rows {
-        let entries = archive.find(tenant, row.id).await?;
+        let entries = archive.find(number, row.id).await?;
         let stored = StoredDecision::from_entries(entries);
         let stored = stored.map_err(|error| ArchiveError(error.to_string()))?;
-        page.decisions.extend(stored.map(|stored| decision_view(&stored, true)));
+        let Some(stored) = stored else { continue };
+        let standing = review_standing(records, tenant, &stored).await;
+        let standing = standing.map_err(|error| ArchiveError(error.to_string()))?;
+        page.decisions.push(decision_view(&stored, DecisionReader::Words, standing));
     }
     Ok(page)
 }

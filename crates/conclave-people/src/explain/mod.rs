@@ -7,6 +7,7 @@
 mod correction;
 mod export;
 mod influence;
+mod reply_words;
 mod view;
 
 pub use correction::{Concern, Correction, LearningProposal, corrections};
@@ -19,6 +20,7 @@ use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, ballot_of, objections};
 use correction::reasons_named;
 use influence::{contributions, last_panel};
+use reply_words::is_unsent_result;
 use serde::Serialize;
 
 /// Why a person was told what they were told.
@@ -51,7 +53,9 @@ pub struct SafetyVerification {
 #[must_use]
 pub fn explain(stored: &StoredDecision) -> Explanation {
     let outcome = Outcome::parse(stored.text("outcome"));
-    let delivered = stored.words("delivered.0").unwrap_or_default();
+    // What was held leaves by the review's result, where consent is asked for again; never from here.
+    let delivered = if is_unsent_result(stored, 0) { None } else { stored.words("delivered.0") };
+    let delivered = delivered.unwrap_or_default();
     let concerns = concerns(stored);
     Explanation {
         response_text: delivered["text"].as_str().unwrap_or_default().to_owned(),

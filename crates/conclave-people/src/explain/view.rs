@@ -4,14 +4,22 @@
 
 use super::correction::corrections;
 use super::fraction;
+use super::reply_words::ReplyWords;
+use crate::reviews::{DecisionReader, ReviewStanding, held_text_of};
 use conclave_core::{Ballot, Cast, DirectiveId, decide};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, ballot_of};
 use serde_json::{Value as Json, json};
 
-/// A stored decision as JSON; `with_words` adds what people and models said.
+/// A stored decision as JSON, as far as a reader may see it: words for those who may read them, and what was
+/// withheld as its review has it.
 #[must_use]
-pub fn decision_view(stored: &StoredDecision, with_words: bool) -> Json {
+pub fn decision_view(
+    stored: &StoredDecision,
+    reader: DecisionReader,
+    standing: ReviewStanding,
+) -> Json {
+    let words = &ReplyWords::new(stored, reader, standing);
     let draft = &stored.leaf.draft;
     let score = stored.public("score").and_then(Value::as_u64);
     let mut view = json!({
@@ -47,20 +55,25 @@ pub fn decision_view(stored: &StoredDecision, with_words: bool) -> Json {
         "build": draft.build,
         "delivery": stored.delivery.as_ref().map(delivery),
         "choices": stored.choices().iter().enumerate()
-            .map(|(c, choice)| choice_view(stored, c, choice, with_words)).collect::<Vec<_>>(),
+            .map(|(c, choice)| choice_view(stored, c, choice, words)).collect::<Vec<_>>(),
     });
     let guards = array(stored.public("guards")).iter().filter_map(Value::as_array);
     view["guards"] = guards.map(guard_view).collect();
     view["erased"] = json!(stored.is_erased());
-    if with_words {
+    if words.are_shown() {
         view["conversation"] = stored.words("request").unwrap_or_default();
         view["who"] = stored.words("who").unwrap_or_default();
         view["reading"] = stored.words("reading").unwrap_or_default();
         view["field_state"] = stored.words("field").unwrap_or_default();
-        let standing = stored.over_time();
-        view["trend"] = json!(standing.trend);
-        view["drift_alerts"] = json!(standing.drift_alerts);
-        view["corrections"] = json!(corrections(stored));
+        let over_time = stored.over_time();
+        view["trend"] = json!(over_time.trend);
+        view["drift_alerts"] = json!(over_time.drift_alerts);
+        view["corrections"] = json!(corrections(stored, standing));
+    }
+    if standing != ReviewStanding::Unasked {
+        let text = held_text_of(stored);
+        let text = text.as_ref().and_then(|text| text.open_decided(standing, reader));
+        view["held"] = json!({"review": standing, "text": text});
     }
     view
 }
@@ -83,18 +96,18 @@ fn hundredths(stored: &StoredDecision, name: &str) -> f64 {
     fraction(stored.number(name).saturating_mul(100))
 }
 
-fn choice_view(stored: &StoredDecision, c: usize, choice: &Value, with_words: bool) -> Json {
+fn choice_view(stored: &StoredDecision, c: usize, choice: &Value, words: &ReplyWords<'_>) -> Json {
     let attempts: Vec<_> = array(choice.get("attempts"))
         .iter()
         .enumerate()
-        .map(|(a, attempt)| attempt_view(stored, c, a, attempt, with_words))
+        .map(|(a, attempt)| attempt_view(stored, c, a, attempt, words))
         .collect();
     let mut view = json!({
         "outcome": choice.get("outcome").and_then(Value::as_str),
         "attempts": attempts,
     });
-    if with_words {
-        view["delivered"] = stored.words(&format!("delivered.{c}")).unwrap_or_default();
+    if words.are_shown() {
+        view["delivered"] = words.delivered(c).unwrap_or_default();
     }
     view
 }
@@ -104,13 +117,13 @@ fn attempt_view(
     c: usize,
     a: usize,
     attempt: &Value,
-    with_words: bool,
+    words: &ReplyWords<'_>,
 ) -> Json {
-    let spoken = stored.words(&format!("votes.{c}.{a}")).unwrap_or_default();
+    let spoken = words.statements(c, a).unwrap_or_default();
     let panels: Vec<_> = array(attempt.get("panels"))
         .iter()
         .enumerate()
-        .map(|(p, panel)| panel_view(stored, p, panel, with_words.then_some(&spoken)))
+        .map(|(p, panel)| panel_view(stored, p, panel, words.are_shown().then_some(&spoken)))
         .collect();
     let mut view = json!({
         "failure": attempt.get("failure").and_then(Value::as_str),
@@ -118,8 +131,8 @@ fn attempt_view(
         "directive": directive_name(attempt.get("directive")),
         "panels": panels,
     });
-    if with_words {
-        view["candidate"] = stored.words(&format!("candidate.{c}.{a}")).unwrap_or_default();
+    if words.are_shown() {
+        view["candidate"] = words.candidate(c, a).unwrap_or_default();
     }
     view
 }

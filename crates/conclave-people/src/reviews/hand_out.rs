@@ -4,7 +4,7 @@
 //! made must still be agreed to now.
 //! **Invariant:** where the protocols could not be asked before, they are asked before anything leaves.
 
-use super::ReviewRecord;
+use super::{DecisionReader, HeldText, ReviewRecord, ReviewStanding};
 use crate::people::{People, PeopleError};
 use conclave_core::{AuditId, Outcome, Sensitivity, TenantId};
 use conclave_govern::{
@@ -121,12 +121,16 @@ impl GuardedHandOut {
         review_id: String,
         review: Review,
     ) -> Result<ReviewResult, PeopleError> {
+        let standing = ReviewStanding::of_review(&review);
         let edited = review.edited.is_some();
         let conditions = review.conditions;
         let Some(stored) = unerased(&*self.archive, tenant, audit).await? else {
             return Ok(ReviewResult::Approved { review_id, text: None, edited, conditions });
         };
-        let text = review.edited.or_else(|| HeldWords::read_from(&stored).reply);
+        let held = held_text_of(&stored);
+        let approved =
+            held.as_ref().and_then(|text| text.open_decided(standing, DecisionReader::Words));
+        let text = review.edited.or_else(|| approved.map(str::to_owned));
         let words = text.iter().cloned().collect();
         let hindrance = match &text {
             Some(_) => self.hand_out(tenant, &stored, words, reader).await,
@@ -308,7 +312,7 @@ pub struct HeldWords {
     /// The conversation.
     pub request: Value,
     /// The reply that is held; absent where no model was asked.
-    pub reply: Option<String>,
+    pub reply: Option<HeldText>,
 }
 
 /// The words of a held decision; `None` when they are gone.
@@ -340,24 +344,28 @@ fn unavailable(error: impl Display) -> PeopleError {
 }
 
 impl HeldWords {
-    /// What people decide about is what would go out: the result of a run as its guards left it, else every
-    /// reply that is held.
     fn read_from(stored: &StoredDecision) -> Self {
         let request = stored.words("request").unwrap_or_default();
-        if stored.public("recipe").is_some() {
-            let response = stored.held_result().unwrap_or_default();
-            let data = Some(&response["data"]).filter(|data| !data.is_null());
-            return Self { request, reply: data.map(|data| format!("{data:#}")) };
-        }
-        let choices = stored.choices().iter().enumerate();
-        let held = choices.clone().filter(|(_, choice)| is_held(choice));
-        let mut at: Vec<_> = held.map(|(at, _)| at).collect();
-        if at.is_empty() {
-            at.extend(choices.map(|(at, _)| at).next());
-        }
-        let replies: Vec<_> = at.into_iter().filter_map(|at| last_reply(stored, at)).collect();
-        Self { request, reply: (!replies.is_empty()).then(|| replies.join("\n\n")) }
+        Self { request, reply: held_text_of(stored) }
     }
+}
+
+/// What people decide about is what would go out: the result of a run as its guards left it, else every
+/// reply that is held.
+pub(crate) fn held_text_of(stored: &StoredDecision) -> Option<HeldText> {
+    if stored.public("recipe").is_some() {
+        let response = stored.held_result()?;
+        let data = Some(&response["data"]).filter(|data| !data.is_null());
+        return data.map(|data| HeldText::new(format!("{data:#}")));
+    }
+    let choices = stored.choices().iter().enumerate();
+    let held = choices.clone().filter(|(_, choice)| is_held(choice));
+    let mut at: Vec<_> = held.map(|(at, _)| at).collect();
+    if at.is_empty() {
+        at.extend(choices.map(|(at, _)| at).next());
+    }
+    let replies: Vec<_> = at.into_iter().filter_map(|at| last_reply(stored, at)).collect();
+    (!replies.is_empty()).then(|| HeldText::new(replies.join("\n\n")))
 }
 
 fn is_held(choice: &Public) -> bool {

@@ -1,16 +1,20 @@
 //! Reviews: what waits for a person. Opened in [`open`], claimed and decided in [`decide`]; [`missing`] finds
-//! those that were never opened, and [`hand_out`] lets out what was approved. What a ruling means is decided in
-//! `conclave-govern`.
+//! those that were never opened, and [`hand_out`] lets out what was approved and [`held_text`] says who reads
+//! it. What a ruling means is decided in `conclave-govern`.
 //!
 //! **Invariant:** whoever may not decide a review, and is neither its author nor an overseer of the
 //! tenant, is not told that it exists.
 
 mod decide;
 mod hand_out;
+mod held_text;
 mod missing;
 mod open;
 
+pub(crate) use hand_out::held_text_of;
 pub use hand_out::{GuardedHandOut, HeldWords, ReviewResult, held_words};
+pub use held_text::{DecisionReader, HeldText, ReviewStanding, standing_without_review};
+pub(crate) use held_text::{is_withheld_choice, review_standing};
 pub use missing::MissingReviews;
 
 use crate::people::{People, PeopleError};

@@ -323,7 +323,9 @@ async fn r08_what_is_listed_after_an_erasure_has_no_words() {
     let filter = DecisionFilter { subject: Some(ana), limit: 9, ..DecisionFilter::default() };
     let rows = store.archive().list(filter).await.unwrap();
     assert_eq!(rows.len(), 1, "what was decided is still known");
-    let page = conclave_people::export_page(&*store.archive(), &tenant(), ana, None).await;
+    let archive = store.archive();
+    let records = store.records();
+    let page = conclave_people::export_page(&*archive, &*records, &tenant(), ana, None).await;
     let page = page.unwrap();
     assert_eq!(page.decisions[0]["erased"], true);
     assert!(!page.decisions[0].to_string().contains("unmistakable"));

@@ -61,10 +61,11 @@ async fn export(args: &SubjectExportArgs) -> anyhow::Result<Answer> {
     }
     let mut out = Out::open(args.output.as_deref())?;
     let archive = store.archive();
+    let records = store.records();
     for subject in subjects {
         let mut before = None;
         loop {
-            let page = export_page(&*archive, &tenant, subject, before).await?;
+            let page = export_page(&*archive, &*records, &tenant, subject, before).await?;
             page.decisions.iter().try_for_each(|decision| out.line(&decision.to_string()))?;
             before = page.before;
             if before.is_none() {

@@ -1,9 +1,10 @@
 //! `GET /v1/decisions...`: what was decided, and why.
 
 use crate::admission::entrance::{
-    AdmittedCaller, DecisionSight, Need, TokenHolder, admit_key, admit_person, sight_of,
+    AdmittedCaller, Need, TokenHolder, admit_key, admit_person, reader_of,
 };
 use crate::error::ApiError;
+use crate::routes::people::desk::people_error;
 use crate::routes::respond;
 use crate::state::Gateway;
 use axum::Json;
@@ -12,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use conclave_core::AuditId;
 use conclave_engine::{Archive, DecisionFilter, Engine, KeyRecord, ReceiptState, StoredDecision};
 use conclave_ledger::tenant_number;
-use conclave_people::{decision_view, explain};
+use conclave_people::{DecisionReader, ReviewStanding, decision_view, explain};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 
@@ -81,11 +82,14 @@ pub(crate) async fn show_decision(
         let key = admit_key(&gateway, &headers, Need::Audit)?;
         let engine = gateway.engine();
         let stored = find_decision(&engine, &key, &id).await?;
-        let with_words = sight_of(key.role) == DecisionSight::Words;
-        if with_words && let Some(read) = AuditId::parse(&id) {
+        let reader = reader_of(key.role);
+        let standing = standing_of(&gateway, &key, &stored).await?;
+        let view = decision_view(&stored, reader, standing);
+        let shows_words = reader == DecisionReader::Words || view["held"]["text"].is_string();
+        if shows_words && let Some(read) = AuditId::parse(&id) {
             engine.note_transcript_read(&key.tenant, key.id.as_str(), read);
         }
-        Ok(Json(decision_view(&stored, with_words)).into_response())
+        Ok(Json(view).into_response())
     };
     respond(found.await)
 }
@@ -102,6 +106,16 @@ pub(crate) async fn explain_decision(
         Ok(Json(explain(&stored)).into_response())
     };
     respond(found.await)
+}
+
+/// Where the review of what a decision withholds stands. Who cannot find out shows nothing.
+async fn standing_of(
+    gateway: &Gateway,
+    key: &KeyRecord,
+    stored: &StoredDecision,
+) -> Result<ReviewStanding, ApiError> {
+    let people = gateway.services().people;
+    people.review_standing(&key.tenant, stored).await.map_err(people_error)
 }
 
 /// What proves that a decision is in the log; 202 until a checkpoint covers it.

@@ -224,8 +224,11 @@ async fn view_with_words(
     let archive = &*desk.engine.archive;
     let words = held_words(archive, &desk.caller.tenant, audit).await.map_err(people_error)?;
     desk.engine.note_transcript_read(&desk.caller.tenant, &desk.caller.holder, audit);
+    let now_ms = desk.engine.clock.now_ms();
     shown["words"] = words.map_or(Value::Null, |words| {
-        json!({"request": words.request, "reply": words.reply, "edited": record.review.edited})
+        let reply = words.reply.as_ref();
+        let reply = reply.and_then(|text| text.open_for_claimant(&record.review, decider, now_ms));
+        json!({"request": words.request, "reply": reply, "edited": record.review.edited})
     });
     Ok(shown)
 }

@@ -11,7 +11,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::{AuditId, TenantId, UserId};
 use conclave_engine::{ArchiveError, Engine, SubjectsError};
-use conclave_people::{ExportPage, export_page, note_subject_export};
+use conclave_people::{ExportPage, People, note_subject_export};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
 use std::collections::VecDeque;
@@ -31,7 +31,8 @@ pub(crate) async fn export_subject(
         let mut subjects = VecDeque::from(found);
         let subject = *subjects.front().ok_or_else(unknown_subject)?;
         // The first page is read before the answer begins, so that trouble still has a status.
-        let page = export_page(&*engine.archive, &key.tenant, subject, None).await;
+        let people = gateway.services().people;
+        let page = people.export_page(&*engine.archive, &key.tenant, subject, None).await;
         let page = page.map_err(archive_error)?;
         let ledger = &*engine.ledger;
         let stamp = engine.settings.stamp();
@@ -43,7 +44,7 @@ pub(crate) async fn export_subject(
         if page.before.is_none() {
             subjects.pop_front();
         }
-        let lines = export_lines(ExportWalk { engine, tenant: key.tenant, subjects }, page);
+        let lines = export_lines(ExportWalk { engine, people, tenant: key.tenant, subjects }, page);
         let kind = HeaderValue::from_static("application/x-ndjson");
         let mut response = Body::from_stream(lines).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -86,6 +87,7 @@ fn subjects_error(error: SubjectsError) -> ApiError {
 
 struct ExportWalk {
     engine: Arc<Engine>,
+    people: Arc<People>,
     tenant: TenantId,
     /// Whose decisions are left, the first's from where the last page ended.
     subjects: VecDeque<[u8; 16]>,
@@ -102,8 +104,8 @@ fn export_lines(
             NextPage::Page(page) => page,
             NextPage::Before(before) => {
                 let subject = *walk.subjects.front()?;
-                let ExportWalk { engine, tenant, .. } = &walk;
-                match export_page(&*engine.archive, tenant, subject, before).await {
+                let ExportWalk { engine, people, tenant, .. } = &walk;
+                match people.export_page(&*engine.archive, tenant, subject, before).await {
                     Ok(page) => {
                         if page.before.is_none() {
                             walk.subjects.pop_front();
