@@ -25,7 +25,7 @@ pub struct Engine {
     pub detector: Arc<Detector>,
     /// Senses how a reply should be shaped.
     pub field: Arc<Field>,
-    /// Words the system's own messages, and knows where help can be found.
+    /// DecisionWords the system's own messages, and knows where help can be found.
     pub voices: Arc<Voices>,
     /// Proposes replies.
     pub models: Arc<dyn ModelDirectory>,

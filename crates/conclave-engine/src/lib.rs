@@ -22,17 +22,18 @@ pub use conclave_ports::*;
 
 pub use check::{Answer, Checker, LineError, PiiLine, Question, VoteLine};
 pub use conclude::{
-    Choice, Decision, DecisionEntry, DeliverError, Delivered, Delivery, RecordedDecision, Reply,
-    Stop, Terms, Window, Words, about_model, bars_value, guard_rows, panel_value, statements,
+    Choice, Decision, DecisionEntry, DecisionWords, DeliverError, Delivered, Delivery,
+    RecordedDecision, Reply, Stop, Terms, Window, about_model, bars_value, guard_rows, panel_value,
+    statements,
 };
 pub use deliberate::{BuiltIn, Panel, Progress, ReleasedWindow, Verdicts};
 pub use engine::Engine;
 pub use guards::{
-    BUILTIN_MODEL, Effect, Examined, Guard, GuardEntry, GuardError, Payment, PersonalData, Places,
-    harm_of, is_unseen, read_words, standard_guards, within_patience,
+    BUILTIN_MODEL, Examined, Guard, GuardEffect, GuardEntry, GuardError, Payment, PersonalData,
+    Places, harm_of, is_unseen, read_words, standard_guards, within_patience,
 };
 pub use matter::{
-    ConsentQuestion, Content, ExcessTokens, Hold, Matter, Memory, PriorApproval, Purpose,
+    ConsentQuestion, ExcessTokens, Hold, Matter, MatterContent, Memory, PriorApproval, Purpose,
     Remembered, Turn,
 };
 pub use settings::{AuditFailure, Settings, StreamPolicy};

@@ -74,7 +74,7 @@ fn erf(x: f64) -> f64 {
 pub(super) fn softmax(mut values: ArrayViewMut1<'_, f32>) {
     let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut sum = 0.0;
-    for value in values.iter_mut() {
+    for value in &mut values {
         *value = (*value - most).exp();
         sum += *value;
     }

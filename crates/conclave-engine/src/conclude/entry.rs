@@ -18,12 +18,12 @@ use serde_json::json;
 use std::time::Duration;
 
 /// The words beside a decision, each with a salt of its own.
-pub struct Words<'a> {
+pub struct DecisionWords<'a> {
     body: Body,
     entropy: &'a dyn Entropy,
 }
 
-impl<'a> Words<'a> {
+impl<'a> DecisionWords<'a> {
     /// None yet.
     #[must_use]
     pub fn new(entropy: &'a dyn Entropy) -> Self {
@@ -62,9 +62,9 @@ impl Engine {
         &self,
         matter: &Matter<TurnContent>,
         decision: &Decision,
-    ) -> Result<Words<'_>, AppendError> {
+    ) -> Result<DecisionWords<'_>, AppendError> {
         let turn = &matter.content.turn;
-        let mut words = Words::new(&*self.entropy);
+        let mut words = DecisionWords::new(&*self.entropy);
         let who = json!({"user": turn.user, "session": turn.session, "context": turn.context});
         words.add("who", &who)?;
         words.add("request", &decision.conversation)?;

@@ -15,7 +15,7 @@ pub(crate) mod spans;
 
 pub use decision::{Choice, Decision, Delivered, Terms, Window};
 pub use delivery::Delivery;
-pub use entry::{Words, bars as bars_value, guard_rows, panel as panel_value, statements};
+pub use entry::{DecisionWords, bars as bars_value, guard_rows, panel as panel_value, statements};
 pub use spans::about_model;
 
 use crate::deliberate::joined;
@@ -98,7 +98,7 @@ pub struct DecisionEntry<'a> {
     /// What stands in the leaf.
     pub public: Vec<(&'static str, Value)>,
     /// The words beside it.
-    pub words: Words<'a>,
+    pub words: DecisionWords<'a>,
     /// The review that people are asked for.
     pub review: Option<NewReview>,
     /// What the matter cost.

@@ -10,7 +10,7 @@ use super::windows::{Cut, Cutter};
 use super::{Course, Deliberated};
 use crate::conclude::{Choice, DeliverError, Reply, Window, entry};
 use crate::engine::Engine;
-use crate::matter::{Content, Matter, TurnContent, said_bytes};
+use crate::matter::{Matter, MatterContent, TurnContent, said_bytes};
 use crate::settings::StreamPolicy;
 use conclave_core::{
     AuditId, Ballot, Candidate, Deliberation, GenerationFailure, Message, Mode, PanelRun, Passage,
@@ -91,7 +91,7 @@ struct WindowContent {
     text: String,
 }
 
-impl Content for WindowContent {
+impl MatterContent for WindowContent {
     fn texts(&self, phase: Phase) -> Vec<Cow<'_, str>> {
         match phase {
             Phase::Before => self.conversation.iter().map(|one| one.content.as_text()).collect(),
@@ -261,7 +261,7 @@ impl Engine {
     /// The text so far as guards let it leave: what identifies people is replaced or put back in it, and
     /// nothing is cut that may still become such a thing. `None` where it must wait.
     async fn guard_window(&self, course: &Course<'_>, text: &str) -> Option<String> {
-        let end = SafeCut::default().end(text);
+        let end = SafeCut.end(text);
         let content = WindowContent {
             conversation: Arc::clone(&course.turn().conversation),
             text: text.get(..end)?.to_owned(),

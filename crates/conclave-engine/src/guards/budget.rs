@@ -5,7 +5,7 @@
 //! policy, the sensitivity or a rule of a country does not permit.
 //! **Invariant:** where no limit is in force, nothing is asked of a database.
 
-use super::{Effect, Examined, Guard, GuardError, jurisdiction};
+use super::{Examined, Guard, GuardEffect, GuardError, jurisdiction};
 use crate::conclude::Choice;
 use crate::engine::Engine;
 use crate::matter::{Matter, Purpose};
@@ -137,7 +137,7 @@ async fn reserve(
             let model = matter.model.clone().unwrap_or_default();
             return Ok(refused(GuardCode::Unpriced, BudgetRefusal::Unpriced { model }));
         }
-        return Ok(Examined::with(passed(), Effect::Pay(Box::new(payment))));
+        return Ok(Examined::with(passed(), GuardEffect::Pay(Box::new(payment))));
     };
     let cheaper = engine.cheaper(matter, most);
     let scopes = scopes(matter);
@@ -162,7 +162,7 @@ async fn reserve(
                 let size = matter.content.size(payment.price.output_tokens_max);
                 payment.output_tokens = Some(size.output_tokens);
             }
-            Ok(Examined::with(finding, Effect::Pay(Box::new(payment))))
+            Ok(Examined::with(finding, GuardEffect::Pay(Box::new(payment))))
         }
         // Whoever asked for a run is told to wait for a person; a turn is told to ask again.
         Err(BudgetRefusal::Unavailable) if matter.purpose.is_recipe() => {
@@ -181,7 +181,7 @@ fn refused(code: GuardCode, refusal: BudgetRefusal) -> Examined {
     let why = refusal.to_string();
     let blocked = Disposition::Blocked;
     let finding = Finding::new(GuardKind::Budget, Phase::Before, blocked, code, why);
-    Examined::with(finding, Effect::Unpaid(Box::new(refusal)))
+    Examined::with(finding, GuardEffect::Unpaid(Box::new(refusal)))
 }
 
 fn downgrade(matter: &Matter, payment: &mut Payment, other: CheaperModel) -> Finding {
@@ -291,7 +291,7 @@ impl Engine {
     /// Says what a matter cost. Nobody waits for it: what is lost on the way is found in the ledger.
     pub fn settle<C: ?Sized>(&self, matter: &Matter<C>, cost: MicroUsd) {
         let Some(steward) = &self.steward else { return };
-        let reservation = matter.payment.reservation.clone();
+        let reservation = matter.payment.reservation;
         let needs_accounts = reservation.is_some();
         let settled = steward.settle(reservation, cost, matter.policy(), payer(matter));
         if !needs_accounts {

@@ -3,7 +3,7 @@
 //! **Invariant:** consent is read from the records every time, so that a withdrawal is in force with the
 //! next request.
 
-use super::{Effect, Examined, Guard, GuardError};
+use super::{Examined, Guard, GuardEffect, GuardError};
 use crate::engine::Engine;
 use crate::matter::Matter;
 use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Phase};
@@ -92,7 +92,7 @@ async fn ask_records(
         }
     }
     let finding = Finding::passed(GuardKind::Consent, Phase::Before);
-    Ok(Examined::with(finding, Effect::Consented(consented)))
+    Ok(Examined::with(finding, GuardEffect::Consented(consented)))
 }
 
 fn missing(why: &str) -> Examined {

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** what is sacred is decided by people, whatever a recipe or a protocol says.
 
-use super::{Effect, Examined, Guard, GuardError};
+use super::{Examined, Guard, GuardEffect, GuardError};
 use crate::engine::Engine;
 use crate::matter::{Hold, Matter, Purpose};
 use conclave_core::{Disposition, Finding, GuardAction, GuardCode, GuardKind, Phase, Sensitivity};
@@ -87,7 +87,7 @@ fn examined(matter: &Matter, phase: Phase, finding: CulturalFinding) -> Examined
     };
     let finding = Finding::new(kind, phase, disposition, code, detail);
     match disposition {
-        Disposition::Held => Examined::with(finding, Effect::Hold(hold)),
+        Disposition::Held => Examined::with(finding, GuardEffect::Hold(hold)),
         _ => finding.into(),
     }
 }

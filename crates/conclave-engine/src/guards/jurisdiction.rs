@@ -1,6 +1,6 @@
 //! Where words may go: the person's country, the tenant's regions, and where models and verifiers run.
 
-use super::{Effect, Examined, Guard, GuardError};
+use super::{Examined, Guard, GuardEffect, GuardError};
 use crate::engine::Engine;
 use crate::matter::{Hold, Matter, Purpose};
 use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Phase};
@@ -78,7 +78,7 @@ fn look(engine: &Engine, matter: &Matter) -> Examined {
             let issue = Issue { code: code.as_str().to_owned(), detail: detail.clone() };
             let finding = Finding::new(kind, Phase::Before, Disposition::Held, code, detail);
             let hold = Hold { issues: vec![issue], ..Hold::default() };
-            Examined::with(finding, Effect::Hold(hold))
+            Examined::with(finding, GuardEffect::Hold(hold))
         }
     }
 }

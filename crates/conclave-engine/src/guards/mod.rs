@@ -4,7 +4,7 @@
 //! there; it then acts for chat, messages, responses, streams and recipes alike. What a guard finds is a
 //! [`Finding`]; what follows from it is decided here, in [`Engine::guard`], not in the guard.
 //!
-//! **Invariant:** a guard only looks. What it wants changed it returns as an [`Effect`], so that one that
+//! **Invariant:** a guard only looks. What it wants changed it returns as an [`GuardEffect`], so that one that
 //! merely watches (`monitor`) changes nothing.
 //! **Invariant:** whoever cannot be asked, takes too long or panics has failed, and the matter is held.
 //! **Invariant:** no guard asks a model.
@@ -90,27 +90,27 @@ pub struct Examined {
     /// What it found.
     pub finding: Finding,
     /// What follows for the matter.
-    pub effect: Effect,
+    pub effect: GuardEffect,
     /// Whether it reaches the directives' floor, which no policy can have merely watched.
     pub is_floor: bool,
 }
 
 impl From<Finding> for Examined {
     fn from(finding: Finding) -> Self {
-        Self { finding, effect: Effect::None, is_floor: false }
+        Self { finding, effect: GuardEffect::None, is_floor: false }
     }
 }
 
 impl Examined {
     /// A finding, and what follows from it.
     #[must_use]
-    pub const fn with(finding: Finding, effect: Effect) -> Self {
+    pub const fn with(finding: Finding, effect: GuardEffect) -> Self {
         Self { finding, effect, is_floor: false }
     }
 }
 
 /// What a guard wants changed in a matter.
-pub enum Effect {
+pub enum GuardEffect {
     /// Nothing.
     None,
     /// These texts in the place of those the content has, and what now stands behind tokens.
@@ -221,20 +221,20 @@ fn failed(kind: GuardKind, phase: Phase, why: String) -> Examined {
     let code = GuardCode::GuardFailed;
     let issue = Issue { code: code.as_str().to_owned(), detail: why.clone() };
     let finding = Finding::new(kind, phase, Disposition::Failed, code, why);
-    Examined::with(finding, Effect::Hold(Hold { issues: vec![issue], ..Hold::default() }))
+    Examined::with(finding, GuardEffect::Hold(Hold { issues: vec![issue], ..Hold::default() }))
 }
 
 fn apply(matter: &mut Matter, phase: Phase, examined: Examined) {
     matter.note(examined.finding);
     match examined.effect {
-        Effect::None => {}
-        Effect::Replace { texts, tokens } => {
+        GuardEffect::None => {}
+        GuardEffect::Replace { texts, tokens } => {
             matter.content.replace(phase, texts);
             matter.tokens = tokens;
         }
-        Effect::Hold(hold) => matter.add_hold(hold),
-        Effect::Consented(subjects) => matter.consented = subjects,
-        Effect::Pay(payment) => {
+        GuardEffect::Hold(hold) => matter.add_hold(hold),
+        GuardEffect::Consented(subjects) => matter.consented = subjects,
+        GuardEffect::Pay(payment) => {
             if let Some(model) = &payment.downgraded_to {
                 matter.model = Some(model.clone());
             }
@@ -243,6 +243,6 @@ fn apply(matter: &mut Matter, phase: Phase, examined: Examined) {
             }
             matter.payment = *payment;
         }
-        Effect::Unpaid(refusal) => matter.payment.refusal = Some(*refusal),
+        GuardEffect::Unpaid(refusal) => matter.payment.refusal = Some(*refusal),
     }
 }

@@ -6,7 +6,7 @@
 //! **Invariant:** what a person wrote themselves, and the numbers of crisis lines, are nothing a reply
 //! brings up by itself.
 
-use super::{Effect, Examined, Guard, GuardError};
+use super::{Examined, Guard, GuardEffect, GuardError};
 use crate::engine::Engine;
 use crate::matter::{Matter, Purpose};
 use conclave_core::{Disposition, Finding, GuardAction, GuardCode, GuardKind, Phase};
@@ -103,7 +103,7 @@ fn replace_all(
         return Ok(Finding::new(kind, phase, Disposition::Blocked, code, why).into());
     }
     let finding = Finding::new(kind, phase, Disposition::Redacted, code, why);
-    Ok(Examined::with(finding, Effect::Replace { texts: changed, tokens }))
+    Ok(Examined::with(finding, GuardEffect::Replace { texts: changed, tokens }))
 }
 
 fn look_at_replies(engine: &Engine, matter: &Matter) -> Result<Option<Examined>, GuardError> {
@@ -126,7 +126,7 @@ fn look_at_replies(engine: &Engine, matter: &Matter) -> Result<Option<Examined>,
     };
     // What a reply brought up stays in the sealed candidate; there is no way back from its tokens.
     let tokens = matter.tokens.clone();
-    Ok(Some(Examined::with(finding, Effect::Replace { texts, tokens })))
+    Ok(Some(Examined::with(finding, GuardEffect::Replace { texts, tokens })))
 }
 
 /// How text of a reply to one matter is prepared for leaving, whole or window by window.

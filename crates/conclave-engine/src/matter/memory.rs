@@ -22,8 +22,6 @@ const ESTABLISHED_TURNS: u32 = 30;
 const HELD_MAX: usize = 50_000;
 /// How many decisions that were made without knowing what was before are passed over on the way back.
 const UNKNOWN_MAX: usize = 64;
-/// The words of a decision in which it is kept.
-
 /// What is remembered after a turn, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {

@@ -2,7 +2,7 @@
 //!
 //! Whoever brings it (chat, messages, responses, verify, embeddings, moderations, a recipe), it is
 //! admitted here once and then guarded, deliberated and concluded by the same code. What it says is a
-//! [`Content`]: guards see texts and nothing of where they came from.
+//! [`MatterContent`]: guards see texts and nothing of where they came from.
 //!
 //! Nothing is judged here. Reading says what a text means; [`crate::guards`] says what follows.
 
@@ -78,9 +78,9 @@ impl Purpose {
 
 /// What a matter says, as guards see it.
 ///
-/// **Invariant:** [`Content::replace`] takes one slot for every text of [`Content::texts`], in the same
+/// **Invariant:** [`MatterContent::replace`] takes one slot for every text of [`MatterContent::texts`], in the same
 /// order; what is replaced is replaced everywhere a model or a client would see it.
-pub trait Content: Send + Sync {
+pub trait MatterContent: Send + Sync {
     /// Every text that a model (before) or a client (after) would be shown.
     fn texts(&self, phase: Phase) -> Vec<Cow<'_, str>>;
     /// Puts other texts in the place of those that have one.
@@ -170,7 +170,7 @@ impl PriorApproval {
 }
 
 /// One request on its way.
-pub struct Matter<C: ?Sized = dyn Content> {
+pub struct Matter<C: ?Sized = dyn MatterContent> {
     /// Under which it will be decided.
     pub id: AuditId,
     /// Whose application.

@@ -1,7 +1,7 @@
 //! One turn of a conversation: what a client sent, parsed and permitted, and its texts as guards see
 //! them.
 
-use super::Content;
+use super::MatterContent;
 use crate::conclude::Choice;
 use conclave_core::{
     Content as Said, KeyId, Message, Part, Phase, Role, SessionId, TenantId, TurnContext, UserId,
@@ -92,7 +92,7 @@ impl TurnContent {
     }
 }
 
-impl Content for TurnContent {
+impl MatterContent for TurnContent {
     fn texts(&self, phase: Phase) -> Vec<Cow<'_, str>> {
         match phase {
             Phase::Before => {

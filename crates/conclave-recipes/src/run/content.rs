@@ -3,7 +3,7 @@
 use super::model::CALLS_MAX;
 use crate::{Recipe, RunContext, Transcript, Work, prompt};
 use conclave_core::Phase;
-use conclave_engine::{Content, ExcessTokens};
+use conclave_engine::{ExcessTokens, MatterContent};
 use conclave_money::{MESSAGE_TOKENS, RequestSize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -66,7 +66,7 @@ impl RunContent {
     }
 }
 
-impl Content for RunContent {
+impl MatterContent for RunContent {
     fn texts(&self, phase: Phase) -> Vec<Cow<'_, str>> {
         let mut all = Vec::new();
         self.each_place(phase, &mut |text| all.push(Cow::Borrowed(text)));

@@ -9,7 +9,7 @@ use crate::{
     extract_playbook, extract_reply, prompt,
 };
 use conclave_core::{Candidate, FinishReason, GenerationFailure, Message, MicroUsd, Role, Score};
-use conclave_engine::{BUILTIN_MODEL, Content, about_model, is_unseen};
+use conclave_engine::{BUILTIN_MODEL, MatterContent, about_model, is_unseen};
 use conclave_ports::trace::{self, SpanKind};
 use conclave_ports::{ModelRequest, OfferedModel};
 use serde_json::{Map, Value, json};
@@ -33,7 +33,7 @@ pub(super) enum NoResult {
     NoModel,
     /// What is left of a budget cannot be read.
     NoAccounts,
-    /// Words could not be read: what nobody could judge waits for a person.
+    /// DecisionWords could not be read: what nobody could judge waits for a person.
     Unread(String),
 }
 

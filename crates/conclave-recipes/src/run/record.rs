@@ -11,11 +11,12 @@ use super::{ExecuteError, ExecutedRun, RecipeRunner, RunEnding, RunningRun};
 use crate::{Metric, RunFigures, Work, cluster_purity};
 use conclave_core::{Action, Disposition, Finding, GuardKind, Outcome, Sensitivity};
 use conclave_engine::{
-    DecisionEntry, RecordedDecision, Words, bars_value, guard_rows, panel_value, statements,
+    DecisionEntry, DecisionWords, RecordedDecision, bars_value, guard_rows, panel_value, statements,
 };
 use conclave_failpoint as failpoint;
 use conclave_govern::{Issue, NewReview, Priority, ReviewKind};
 use conclave_ledger::Value as Public;
+use conclave_money::BudgetRefusal;
 use conclave_pii::Redactor;
 use conclave_ports::trace::{self, Attributes};
 use conclave_ports::{
@@ -72,7 +73,7 @@ impl RecipeRunner {
             usage: run.usage,
             cost: run.cost,
             overhead: run.matter.started.elapsed().saturating_sub(run.model_time),
-            retry_at_ms: run.matter.payment.refusal.as_ref().and_then(|one| one.retry_at_ms()),
+            retry_at_ms: run.matter.payment.refusal.as_ref().and_then(BudgetRefusal::retry_at_ms),
             response,
             leaf_hash,
             delivery,
@@ -165,8 +166,8 @@ impl RecipeRunner {
         run: &RunningRun,
         concluded: &ConcludedRun,
         ending: &RunEnding,
-    ) -> Result<Words<'_>, AppendError> {
-        let mut words = Words::new(&*self.engine.entropy);
+    ) -> Result<DecisionWords<'_>, AppendError> {
+        let mut words = DecisionWords::new(&*self.engine.entropy);
         let matter = &run.matter;
         let who = json!({"user": run.request.context.user_id, "context": run.context});
         let said = json!([{"role": "user", "content": run.request.input.to_string()}]);
