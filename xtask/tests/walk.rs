@@ -6,7 +6,7 @@
 mod files;
 mod masked;
 
-use files::{Outcome, none_of, root};
+use files::{Outcome, none_of, root, shown, with_extension};
 use masked::{is_word, without_tests};
 use std::collections::BTreeSet;
 use std::fs;
@@ -133,14 +133,19 @@ fn missing_item(path: &str, item: &str) -> Option<String> {
     }
 }
 
-#[test]
-fn one_turn_goes_the_way_that_is_written() -> Outcome<()> {
-    let page = fs::read_to_string(root()?.join(PAGE))?;
-    let rows = table_after(&page, "\n## The way of one turn\n");
+fn steps_on(page: &str) -> Outcome<Vec<WalkStep>> {
+    let rows = table_after(page, "\n## The way of one turn\n");
     let mut steps = Vec::new();
     for (at, row) in rows.iter().enumerate() {
         steps.push(read_step(row, at + 1)?);
     }
+    Ok(steps)
+}
+
+#[test]
+fn one_turn_goes_the_way_that_is_written() -> Outcome<()> {
+    let page = fs::read_to_string(root()?.join(PAGE))?;
+    let steps = steps_on(&page)?;
     assert!(steps.len() > 10, "the scan finds the steps: {steps:?}");
     let files: BTreeSet<_> = steps.iter().map(|step| &step.path).collect();
     assert!(files.len() <= STEPS_MAX, "a turn crosses {} files", files.len());
@@ -165,6 +170,17 @@ fn one_turn_goes_the_way_that_is_written() -> Outcome<()> {
         }
     }
     none_of(problems)
+}
+
+#[test]
+fn every_guard_stands_on_the_way() -> Outcome<()> {
+    let root = root()?;
+    let steps = steps_on(&fs::read_to_string(root.join(PAGE))?)?;
+    let guards = with_extension(&root.join("crates/conclave-engine/src/guards"), "rs")?;
+    let guards: Vec<_> = guards.iter().map(|path| shown(&root, path)).collect();
+    assert!(guards.len() > 5, "the scan finds the guards: {guards:?}");
+    let missing = guards.iter().filter(|path| !steps.iter().any(|step| step.path == **path));
+    none_of(missing.map(|path| format!("{path} is no step of the way")).collect())
 }
 
 #[test]
