@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const FILE_LINES_MAX: usize = 800;
-const FUNCTION_LINES_MAX: usize = 70;
+const FUNCTION_LINES_MAX: usize = 100;
 /// Names that say nothing.
 const EMPTY_NAMES: [&str; 7] =
     ["utils", "util", "common", "helpers", "helper", "manager", "managers"];

@@ -68,7 +68,10 @@ fn proposal(body: &Value) -> Behaviour {
     if body.to_string().contains("Job: a title") {
         return Behaviour::Reply(json!({"title": format!("The {CANARY} at dawn")}).to_string());
     }
-    let told = format!("And then they carried the churinga to the {CANARY} by the river.");
+    let told = format!(
+        "Here is an old story about a bird. Long ago a {CANARY} lived near a cave where a churinga \
+         was kept, and it sang there every morning. Would you like to hear more?"
+    );
     Behaviour::Reply(told)
 }
 
@@ -112,10 +115,12 @@ async fn scene() -> Scene {
     Scene { house, keys, elders, reviewer, app, cookie, _mock: mock, _dir: dir }
 }
 
+/// Every cookie that a response sets, as a browser sends them back; one that it clears is gone.
 fn cookie_set_by(head: &str) -> String {
     let set = head.lines().filter_map(|line| line.split_once(": "));
     let set = set.filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
-    set.last().expect("a cookie").1.split(';').next().unwrap().to_owned()
+    let pairs = set.filter_map(|(_, value)| value.split(';').next());
+    pairs.filter(|pair| !pair.ends_with('=')).collect::<Vec<_>>().join("; ")
 }
 
 async fn sign_in(house: &House) -> String {
@@ -140,7 +145,7 @@ async fn sign_in(house: &House) -> String {
 impl Scene {
     async fn hold_chat(&self) -> HeldItem {
         let said = json!({"model": "mock", "user": "ana", "messages": [
-            {"role": "user", "content": "Tell me of the river."}]});
+            {"role": "user", "content": "Can you tell me an old story about a bird?"}]});
         let held = ask(&self.house, &self.app, "POST", "/v1/chat/completions", &said).await;
         assert_eq!(held.own("outcome"), "held", "{}", held.body);
         assert!(!held.body.contains(CANARY), "{}", held.body);

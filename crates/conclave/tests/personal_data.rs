@@ -58,7 +58,7 @@ async fn house_saying(
     let mock = MockModel::scripted(script).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let house = House::start(dir.path(), &config_for(&mock.base_url(), config));
-    let body = json!({"personal_data": policy}).to_string();
+    let body = json!({"policy": {"personal_data": policy}}).to_string();
     let path = "/v1/tenants/default/policy";
     let set = house.ask("PUT", path, body.as_bytes()).await.unwrap();
     assert_eq!(set.status, 200, "{}", set.body);

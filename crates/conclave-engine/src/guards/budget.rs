@@ -377,3 +377,45 @@ fn scopes(matter: &Matter) -> Scopes {
         recipe,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conclude::Delivered;
+    use conclave_core::{
+        Attempt, Ballot, Cast, Outcome, PanelRun, Priority, Scrutiny, Seat, StandIn, Usage, decide,
+    };
+
+    fn attempt(stand_in: Option<StandIn>, judge_cost: u64) -> Attempt {
+        let usage = Usage { input_tokens: 10, output_tokens: 5 };
+        let seat = Seat::new("judge", Priority::Middle);
+        let ballot =
+            Ballot { cost: MicroUsd(judge_cost), ..Ballot::bare(seat, Cast::NotApplicable) };
+        let consensus = decide(&[], Scrutiny::Normal.bars(), false);
+        let panel = PanelRun { ballots: vec![ballot], consensus };
+        let candidate = Ok(Candidate { usage, stand_in, ..Candidate::default() });
+        Attempt { candidate, panels: vec![panel.clone(), panel] }
+    }
+
+    #[test]
+    fn every_candidate_every_stand_in_every_panel_and_every_unseen_call_is_paid() {
+        let price = Price {
+            input_usd_per_million: Usd(MicroUsd(1_000_000)),
+            output_usd_per_million: Usd(MicroUsd(2_000_000)),
+            output_tokens_max: None,
+        };
+        let payment = Payment { price, dearest: price, ..Payment::default() };
+        let stand_in = StandIn { model: "spare".into(), cost: MicroUsd(1_000) };
+        let refused = Attempt { candidate: Err(GenerationFailure::Refused), panels: Vec::new() };
+        let attempts = vec![attempt(None, 300), refused, attempt(Some(stand_in), 0)];
+        let choice =
+            Choice { attempts, ..Choice::undeliberated(Outcome::Delivered, Delivered::default()) };
+        let size = RequestSize { prompt_tokens: 100, output_tokens: 50, calls: 3, panels: 6 };
+        let known = MicroUsd(20 + 600 + 1_000);
+        assert_eq!(payment.cost(&size, std::slice::from_ref(&choice)), known);
+        let unseen = Attempt { candidate: Err(GenerationFailure::Timeout), panels: Vec::new() };
+        let late = Choice { attempts: vec![unseen], ..choice.clone() };
+        let most = known.saturating_add(size.call(&price));
+        assert_eq!(payment.cost(&size, &[choice, late]), most);
+    }
+}

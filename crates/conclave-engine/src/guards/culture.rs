@@ -86,9 +86,12 @@ fn examined(matter: &Matter, phase: Phase, finding: CulturalFinding) -> Examined
         _ => Disposition::Flagged,
     };
     let finding = Finding::new(kind, phase, disposition, code, detail);
+    let is_binding = hold.sacred;
     match disposition {
-        Disposition::Held => Examined::with(finding, GuardEffect::Hold(hold)),
-        _ => finding.into(),
+        Disposition::Held => {
+            Examined { is_binding, ..Examined::with(finding, GuardEffect::Hold(hold)) }
+        }
+        _ => Examined { is_binding, ..finding.into() },
     }
 }
 

@@ -32,8 +32,8 @@ impl Guard for Interpretation {
                 // Nothing of what becomes a vector is judged.
                 Purpose::Embeddings => None,
                 Purpose::Chat | Purpose::Moderations | Purpose::Verify => {
-                    let is_floor = matter.reading.floor;
-                    Some(Examined { is_floor, ..look(engine, matter).into() })
+                    let is_binding = matter.reading.floor;
+                    Some(Examined { is_binding, ..look(engine, matter).into() })
                 }
                 Purpose::Recipe(_) if matter.model.is_none() => None,
                 // Material is data: what it asks for is no request, but it may try to give orders.

@@ -91,13 +91,14 @@ pub struct Examined {
     pub finding: Finding,
     /// What follows for the matter.
     pub effect: GuardEffect,
-    /// Whether it reaches the directives' floor, which no policy can have merely watched.
-    pub is_floor: bool,
+    /// Whether no policy can have it merely watched: what reaches the directives' floor, and what is
+    /// sacred.
+    pub is_binding: bool,
 }
 
 impl From<Finding> for Examined {
     fn from(finding: Finding) -> Self {
-        Self { finding, effect: GuardEffect::None, is_floor: false }
+        Self { finding, effect: GuardEffect::None, is_binding: false }
     }
 }
 
@@ -105,7 +106,7 @@ impl Examined {
     /// A finding, and what follows from it.
     #[must_use]
     pub const fn with(finding: Finding, effect: GuardEffect) -> Self {
-        Self { finding, effect, is_floor: false }
+        Self { finding, effect, is_binding: false }
     }
 }
 
@@ -150,7 +151,7 @@ impl Engine {
                 matter.looked.push(kind);
             }
             let watches = entry.monitor || matter.policy().monitors(kind);
-            if watches && !examined.is_floor {
+            if watches && !examined.is_binding {
                 matter.note(Finding { monitor: true, ..examined.finding });
                 continue;
             }

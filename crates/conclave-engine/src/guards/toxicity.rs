@@ -49,7 +49,7 @@ impl Guard for Toxicity {
             let why = format!("Harm of {harm} hundredths; the line is {line}.");
             let code = GuardCode::Toxicity;
             let finding = Finding::new(GuardKind::Toxicity, phase, disposition, code, why);
-            Ok(Some(Examined { is_floor: reading.floor, ..finding.into() }))
+            Ok(Some(Examined { is_binding: reading.floor, ..finding.into() }))
         }
         .boxed()
     }

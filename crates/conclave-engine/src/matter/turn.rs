@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn content(messages: Value) -> TurnContent {
+    fn content(messages: &Value) -> TurnContent {
         let spoken = messages.as_array().unwrap().iter().filter_map(|one| {
             let role = Role::parse(one["role"].as_str()?)?;
             Some(Message::text(role, one["content"].as_str()?))
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_is_replaced_is_replaced_in_what_is_judged_and_in_what_is_sent() {
-        let mut content = content(json!([
+        let mut content = content(&json!([
             {"role": "system", "content": "Be kind."},
             {"role": "user", "content": "I am jane@example.com", "name": "jane"},
             {"role": "assistant", "content": null, "tool_calls": [
@@ -308,7 +308,7 @@ mod tests {
                  "function": {"name": "mail", "arguments": "{\"to\":\"jane@example.com\"}"}}
             ]},
         ]));
-        let before: Vec<_> = content.texts(Phase::Before).iter().map(|t| t.to_string()).collect();
+        let before: Vec<_> = content.texts(Phase::Before).iter().map(ToString::to_string).collect();
         assert!(before.contains(&"jane".to_owned()) && before.len() == 5, "{before:?}");
         let other = |text: &String| text.contains("jane").then(|| text.replace("jane", "[X]"));
         let others = before.iter().map(other).collect();

@@ -119,7 +119,7 @@ async fn what_the_floor_stops_is_written_again_recorded_and_replayed() {
     let entries = house.engine.archive.find(0, decision.id).await.unwrap();
     let seen = decision_view(
         &StoredDecision::from_entries(entries).unwrap().unwrap(),
-        DecisionReader::DecisionWords,
+        DecisionReader::Words,
         ReviewStanding::Unasked,
     );
     let panel = &seen["choices"][0]["attempts"][0]["panels"][0];

@@ -16,7 +16,7 @@ use conclave_engine::{
     VerifierError,
 };
 use conclave_govern::{ConsentState, CulturalFinding, Issue, ReviewKind, Ruling, Said};
-use conclave_people::{ReviewResult, held_words};
+use conclave_people::{DecisionReader, ReviewResult, ReviewStanding, held_words};
 use conclave_recipes::{
     ExecuteError, ExecutedRun, FetchedRun, RecipeSettings, Run, RunEnding, RunRequest, Workshop,
 };
@@ -252,6 +252,13 @@ async fn a_result_is_for_who_asked_and_only_while_the_person_agrees() {
     assert!(fetch(&house, &app("mine"), held.id).await.is_err(), "nobody can say");
 }
 
+/// What whoever approved it reads.
+fn opened(words: &conclave_people::HeldWords) -> String {
+    let reply = words.reply.as_ref().unwrap();
+    assert_eq!(reply.open_decided(ReviewStanding::Waiting, DecisionReader::Words), None);
+    reply.open_decided(ReviewStanding::Approved, DecisionReader::Words).unwrap().to_owned()
+}
+
 /// A house with real reviews, in which titles wait for a person.
 async fn draft_house(line: &'static str) -> (House, Office) {
     let (mut house, office) = governed(Scripted::saying(&[Ok(line)])).await;
@@ -277,7 +284,7 @@ async fn people_see_and_release_the_result_as_its_guards_left_it() {
     let RunEnding::Held { review } = &held.ending else { panic!("{}", held.response) };
     let tenant = TenantId::new("default").unwrap();
     let words = held_words(&*house.engine.archive, &tenant, held.id).await.unwrap().unwrap();
-    let reply = words.reply.unwrap();
+    let reply = opened(&words);
     assert!(reply.contains("[EMAIL_1]") && !reply.contains("mara@example.org"), "{reply}");
     let reviewer = Caller { tenant: tenant.clone(), ..caller("r", KeyRole::Reviewer) };
     let token = office.people.claim_review(&reviewer, review).await.unwrap().review.fence;
@@ -300,7 +307,7 @@ async fn extracts_are_shown_to_who_decides_about_them() {
     let held = house.recipes().execute(run(asking("de-escalator", thread))).await.unwrap();
     let tenant = TenantId::new("default").unwrap();
     let words = held_words(&*house.engine.archive, &tenant, held.id).await.unwrap().unwrap();
-    assert!(words.reply.unwrap().contains("draft_response"), "nobody approves blindly");
+    assert!(opened(&words).contains("draft_response"), "nobody approves blindly");
 }
 
 #[tokio::test]

@@ -227,8 +227,7 @@ async fn every_held_choice_is_shown_and_released_with_the_others() {
         held_words(&*house.engine.archive, &tenant, reply.decision.id).await.unwrap().unwrap();
     let reply_text = words.reply.unwrap();
     let approved = conclave_people::ReviewStanding::Approved;
-    let shown =
-        reply_text.open_decided(approved, conclave_people::DecisionReader::DecisionWords).unwrap();
+    let shown = reply_text.open_decided(approved, conclave_people::DecisionReader::Words).unwrap();
     assert!(shown.contains(TOLD) && shown.contains(other), "{shown}");
     decide(&office, &reply.review_id.clone().unwrap(), &[Ruling::Approve, Ruling::Approve]).await;
     let desk = hand_out(&house.engine, &office.people);

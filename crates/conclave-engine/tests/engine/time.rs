@@ -90,13 +90,25 @@ async fn drift_grows_over_sessions_and_restarts_and_raises_scrutiny() {
     assert_eq!(after.scrutiny, Strict, "the next decision shows it");
     let entries = house.engine.archive.find(0, after.id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-    let seen = decision_view(&stored, true);
+    let seen = decision_view(
+        &stored,
+        conclave_people::DecisionReader::Words,
+        conclave_people::ReviewStanding::Unasked,
+    );
     assert_eq!(seen["drift"], "red");
     let alert = &seen["drift_alerts"][0];
     assert_eq!(alert["pattern"], "isolation");
     assert_eq!(alert["recommended_action"], "resource_offer");
     assert_eq!(alert["historical_evidence"][0]["quote"], "Stayed alone again, night 1.");
-    assert!(!decision_view(&stored, false).to_string().contains("alone"));
+    assert!(
+        !decision_view(
+            &stored,
+            conclave_people::DecisionReader::Public,
+            conclave_people::ReviewStanding::Unasked
+        )
+        .to_string()
+        .contains("alone")
+    );
     assert!(explain(&stored).story.iter().any(|sentence| sentence.contains("over some time")));
 }
 
@@ -161,7 +173,11 @@ async fn a_mended_reply_leaves_a_correction() {
     let decision = decided(&house.engine, turn("I'm so angry I could hurt someone")).await;
     let entries = house.engine.archive.find(0, decision.id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-    let corrections = &decision_view(&stored, true)["corrections"];
+    let corrections = &decision_view(
+        &stored,
+        conclave_people::DecisionReader::Words,
+        conclave_people::ReviewStanding::Unasked,
+    )["corrections"];
     assert_eq!(corrections.as_array().unwrap().len(), 1);
     let mended = &corrections[0];
     assert_eq!(mended["original"], "Yeah, do it.");

@@ -338,7 +338,11 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
     let entries = house.engine.archive.find(0, id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
     replay(&stored.leaf).unwrap();
-    let seen = decision_view(&stored, true);
+    let seen = decision_view(
+        &stored,
+        conclave_people::DecisionReader::Words,
+        conclave_people::ReviewStanding::Unasked,
+    );
     assert_eq!(seen["outcome"], "delivered");
     assert_eq!(seen["delivery"]["status"], "sent");
     assert_eq!(seen["delivery"]["bytes"], 42);
@@ -349,7 +353,12 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
     assert_eq!(attempts[0]["panels"][0]["vetoes"][0], "crisis");
     assert_eq!(seen["choices"][0]["delivered"]["text"], KIND);
 
-    let blind = decision_view(&stored, false).to_string();
+    let blind = decision_view(
+        &stored,
+        conclave_people::DecisionReader::Public,
+        conclave_people::ReviewStanding::Unasked,
+    )
+    .to_string();
     assert!(!blind.contains("angry") && !blind.contains("Yeah"), "{blind}");
 
     let why = explain(&stored);

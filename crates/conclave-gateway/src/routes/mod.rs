@@ -279,7 +279,11 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for route in ROUTES {
             assert!(seen.insert((route.method, route.path)), "{} {}", route.method, route.path);
-            assert!(["get", "post", "put", "delete"].contains(&route.method), "{}", route.method);
+            assert!(
+                ["get", "post", "put", "patch", "delete"].contains(&route.method),
+                "{}",
+                route.method
+            );
         }
         // Panics where two paths could match the same request.
         let _served: Router<Gateway> = ROUTES.iter().fold(Router::new(), add_route);

@@ -1,7 +1,7 @@
 //! Accounts and reservations in SQLite, in the operational database of a data directory.
 
 use super::tables::{AccountTables, ReservationRow, Wanted, account_key, add_reservation, changes};
-use crate::db::{OPS, open_writer};
+use crate::db::{OPS, id_in, open_writer};
 use crate::error::StoreError;
 use crate::keys::{Note, leave_note};
 use conclave_govern::{AccountKey, Period};
@@ -9,6 +9,9 @@ use conclave_money::{AccountBalance, AccountPage, Balance, UnsettledReservation,
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
+
+/// The table whose rows are named by their ids.
+const RESERVATIONS: &str = "purse_hold";
 
 /// One connection to the operational database.
 pub(crate) struct SqliteAccounts {
@@ -47,7 +50,7 @@ impl SqliteAccounts {
             )?;
             let mut rows = find.query([])?;
             while let Some(row) = rows.next()? {
-                add_reservation(&mut page, row.get(6)?, reservation(row)?);
+                add_reservation(&mut page, id_in(row, 6, RESERVATIONS)?, &reservation(row)?);
             }
             Ok(page)
         };
@@ -79,7 +82,7 @@ fn read(tx: &Transaction<'_>, wanted: &Wanted) -> rusqlite::Result<AccountPage> 
     )?;
     for id in &wanted.reservations {
         if let Some(row) = find.query_row([id], reservation).optional()? {
-            add_reservation(&mut page, *id, row);
+            add_reservation(&mut page, *id, &row);
         }
     }
     let mut keys = wanted.accounts.clone();
@@ -208,7 +211,7 @@ impl AccountTables for SqliteAccounts {
             )?;
             let found = find.query_map(params![before_ms.cast_signed(), at_most], |row| {
                 let tenant = row.get::<_, i64>(1)?.cast_unsigned();
-                Ok(UnsettledReservation { id: row.get(0)?, tenant })
+                Ok(UnsettledReservation { id: id_in(row, 0, RESERVATIONS)?, tenant })
             })?;
             found.collect()
         };

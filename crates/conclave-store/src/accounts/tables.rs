@@ -123,7 +123,7 @@ pub(crate) fn account_key(
 
 /// Adds a stored reservation to a page, or says there why it cannot be read. One that cannot must not
 /// keep others from being settled.
-pub(crate) fn add_reservation(page: &mut AccountPage, id: [u8; 16], row: ReservationRow) {
+pub(crate) fn add_reservation(page: &mut AccountPage, id: [u8; 16], row: &ReservationRow) {
     match decode_lines(&row.lines) {
         Ok(lines) => {
             let open = OpenReservation {

@@ -95,7 +95,7 @@ fn make_rows(conn: &Conn, keys: &BTreeSet<AccountKey>) -> Result<(), LinkError> 
 /// When the bytes are no id: whatever they stand for would be settled as something else.
 fn reservation_id(bytes: &[u8]) -> Result<[u8; 16], LinkError> {
     bytes.try_into().map_err(|_| {
-        LinkError::Told(format!("the id {} of a reservation cannot be read", hex::encode(bytes)))
+        LinkError::Told(format!("the id {} in purse_hold cannot be read", hex::encode(bytes)))
     })
 }
 
@@ -116,7 +116,7 @@ fn lock_reservations(
             expires_ms: row.try_get(5)?,
             charged: row.try_get(6)?,
         };
-        add_reservation(page, reservation_id(row.try_get(0)?)?, found);
+        add_reservation(page, reservation_id(row.try_get(0)?)?, &found);
     }
     Ok(())
 }

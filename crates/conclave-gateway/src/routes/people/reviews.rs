@@ -311,14 +311,14 @@ mod tests {
     async fn each_state_of_what_was_held_has_its_status() {
         let review_id = String::new;
         for (released, status, word) in [
-            (Released::NeverHeld, 404, "unknown"),
+            (ReviewResult::NoReview, 404, "unknown"),
             (
-                Released::Waiting { review_id: review_id(), status: ReviewStatus::Pending },
+                ReviewResult::Waiting { review_id: review_id(), status: ReviewStatus::Pending },
                 202,
                 "pending",
             ),
             (
-                Released::Approved {
+                ReviewResult::Approved {
                     review_id: review_id(),
                     text: None,
                     edited: false,
@@ -327,7 +327,11 @@ mod tests {
                 200,
                 "approved",
             ),
-            (Released::Rejected { review_id: review_id(), notes: "no".into() }, 200, "rejected"),
+            (
+                ReviewResult::Rejected { review_id: review_id(), notes: "no".into() },
+                200,
+                "rejected",
+            ),
         ] {
             let response = result_response("r1", released);
             assert_eq!(response.status().as_u16(), status, "{word}");

@@ -291,25 +291,28 @@ fn run_response(
 mod tests {
     use super::*;
     use crate::error::Envelope;
+    use conclave_core::GuardCode;
     use conclave_core::{KeyId, TenantId};
     use conclave_engine::KeyRole;
 
     #[test]
     fn each_refusal_of_a_guard_has_its_status_type_and_code() {
         for (guard, status, kind, code) in [
-            ("consent_required", 403, "permission_error", "consent_required"),
-            ("consent_withdrawn", 403, "permission_error", "consent_withdrawn"),
-            ("jurisdiction", 403, "permission_error", "jurisdiction"),
-            ("insufficient_quota", 429, "insufficient_quota", "insufficient_quota"),
-            ("unknown_model", 404, "invalid_request_error", "model_not_found"),
-            ("model_not_permitted", 403, "permission_error", "forbidden"),
-            ("unpriced", 403, "permission_error", "forbidden"),
-            ("too_long", 400, "invalid_request_error", "context_length_exceeded"),
-            ("harm", 400, "invalid_request_error", "content_filter"),
+            (GuardCode::ConsentRequired, 403, "permission_error", "consent_required"),
+            (GuardCode::ConsentWithdrawn, 403, "permission_error", "consent_withdrawn"),
+            (GuardCode::Jurisdiction, 403, "permission_error", "jurisdiction"),
+            (GuardCode::JurisdictionUnknown, 403, "permission_error", "jurisdiction"),
+            (GuardCode::InsufficientQuota, 429, "insufficient_quota", "insufficient_quota"),
+            (GuardCode::UnknownModel, 404, "invalid_request_error", "model_not_found"),
+            (GuardCode::ModelNotPermitted, 403, "permission_error", "forbidden"),
+            (GuardCode::Unpriced, 403, "permission_error", "forbidden"),
+            (GuardCode::TooLong, 400, "invalid_request_error", "context_length_exceeded"),
+            (GuardCode::Harmful, 400, "invalid_request_error", "content_filter"),
+            (GuardCode::PersonalData, 400, "invalid_request_error", "content_filter"),
         ] {
-            let refusal = RunRefusal::of_guard(guard);
-            let told = (refusal.status.as_u16(), refusal.kind, refusal.code);
-            assert_eq!(told, (status, kind, code), "{guard}");
+            let refusal = ApiError::refused_by_guard(guard, "x");
+            let told = (refusal.status().as_u16(), refusal.kind(), refusal.code());
+            assert_eq!(told, (status, kind, code), "{guard:?}");
         }
     }
 
