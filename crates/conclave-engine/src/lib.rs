@@ -1,7 +1,7 @@
 //! The pipeline every request goes through: admit, guard, deliberate, guard, conclude.
 //!
-//! [`matter`] is what goes through, [`guards`] who looks at it, [`deliberate`] how a reply is written and
-//! judged, [`conclude`] what is made of the result, [`talk`] the use-cases of a conversation. Recipes run
+//! `matter` is what goes through, `guards` who looks at it, `deliberate` how a reply is written and
+//! judged, `conclude` what is made of the result, `talk` the use-cases of a conversation. Recipes run
 //! over the same parts from their own crate.
 //!
 //! **Invariant:** rules live in the pure crates; here they are only put in order and given time,

@@ -1,7 +1,7 @@
 //! Recipes: jobs with a known shape, what guards them, and how their results are measured.
 //!
 //! **Invariant:** what a recipe file says is data; a tenant adds its own without recompiling. Everything but
-//! [`run`] is pure: no clock, no file, no network.
+//! `run` is pure: no clock, no file, no network.
 
 mod citation;
 mod empathy;
