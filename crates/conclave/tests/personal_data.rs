@@ -12,10 +12,10 @@ use conclave_testkit::{Behaviour, MockModel, Script};
 use house::{House, Reply, config_for};
 use serde_json::{Value, json};
 
-const SAID: &str = "My name is Akiko Tanaka. Write to akiko.t@example.org or call +44 20 7946 0958, \
+const SAID: &str = "My name is Akiko Tanaka. Write to akiko.t@example.org or call +1 212-736-5000, \
                     and my card is 5555 5555 5555 4444. How do I change my address?";
 const SECRETS: [&str; 4] =
-    ["Akiko Tanaka", "akiko.t@example.org", "7946 0958", "5555 5555 5555 4444"];
+    ["Akiko Tanaka", "akiko.t@example.org", "736-5000", "5555 5555 5555 4444"];
 /// Brought up by nobody but the model.
 const STRANGE_CARD: &str = "4111 1111 1111 1111";
 
