@@ -41,7 +41,7 @@ pub struct Example {
     /// Its facets.
     pub categories: Vec<String>,
     /// As its task scores it.
-    pub score: f64,
+    pub score: f32,
     /// The beginning of its text: hostile, to be escaped wherever it is shown.
     pub excerpt: String,
 }
@@ -98,7 +98,7 @@ fn worst(outcomes: &[&Outcome], label: Label) -> Vec<Example> {
         source: one.row.source.clone(),
         language: one.row.language.clone(),
         categories: one.row.categories.clone(),
-        score: f64::from(score(one)),
+        score: score(one),
         excerpt: one.row.excerpt.clone(),
     };
     found.into_iter().map(example).collect()

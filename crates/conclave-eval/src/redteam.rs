@@ -46,7 +46,7 @@ pub struct Disguised {
     /// ISO 639-1, or `und`.
     pub language: String,
     /// The score in disguise.
-    pub score: f64,
+    pub score: f32,
     /// The beginning of the plain text: hostile, to be escaped wherever it is shown.
     pub plain: String,
     /// The beginning of the disguised text: likewise.
@@ -208,7 +208,7 @@ fn summed(mutation: Mutation, harmful: Tally, safe: Tally) -> MutationFigures {
 mod tests {
     use super::*;
 
-    fn trial(mutation: Mutation, flagged: bool, score: f64) -> Trial {
+    fn trial(mutation: Mutation, flagged: bool, score: f32) -> Trial {
         let example = Disguised {
             id: String::new(),
             source: String::new(),
@@ -241,8 +241,8 @@ mod tests {
             attack(false, false, vec![trial(Mutation::Hex, true, 0.8)]),
             attack(false, true, vec![]),
         ];
-        attacks.extend((0..80).map(|at| {
-            attack(true, true, vec![trial(Mutation::Leet, false, 0.5 + f64::from(at) / 1e3)])
+        attacks.extend((0..80_u8).map(|at| {
+            attack(true, true, vec![trial(Mutation::Leet, false, 0.5 + f32::from(at) / 1e3)])
         }));
         let report = RedteamReport::of(Setting::default(), attacks, 1.0);
         assert_eq!((report.harmful, report.caught_plain), (83, 82));

@@ -241,3 +241,31 @@ fn conclave_config_made_a_set_of_directives_a_conflict() {
     let (code, _, why) = out_with(&[], &typed);
     assert_eq!((code, why.contains("cannot be used with")), (Some(2), true), "{why}");
 }
+
+/// An f32 that becomes an f64 on its way has digits nobody measured: 0.66 was 0.6600000262260437.
+#[test]
+fn scores_had_the_noise_of_f32_in_lines_and_reports() {
+    let angry = "I'm so angry I could hurt someone";
+    let (_, said) = out(&["--json", "check", angry]);
+    let mut judged: Value = serde_json::from_str(&said).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let rows = dir.path().join("rows.jsonl");
+    let row = serde_json::json!({"id": "a", "text": angry, "label": "harmful"});
+    std::fs::write(&rows, format!("{row}\n")).unwrap();
+
+    let lines = Command::new(binary())
+        .args(["check", "--jsonl"])
+        .stdin(std::fs::File::open(&rows).unwrap())
+        .output()
+        .unwrap();
+    let line: Value = serde_json::from_slice(&lines.stdout).unwrap();
+    let crisis = judged["crisis"].clone();
+    judged["id"] = "a".into();
+    assert_eq!(line, judged);
+
+    let (_, report) = out(&["--json", "eval", rows.to_str().unwrap()]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let miss = &report["details"][0]["worst_misses"][0];
+    // An input is scored by the worst that was seen in it.
+    assert_eq!((&miss["id"], &miss["score"]), (&"a".into(), &crisis));
+}

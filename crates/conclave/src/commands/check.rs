@@ -8,6 +8,7 @@ use crate::cli::CheckArgs;
 use crate::output;
 use conclave_core::{Candidate, Message, Mode, Role};
 use conclave_engine::{Answer as Judgement, Checker, Question};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, BufWriter, Write};
 
@@ -87,11 +88,14 @@ fn stream(
             Line::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
         };
         all_read &= judged.is_ok();
-        let row =
-            judged.unwrap_or_else(|message| json!({"error": {"line": number, "message": message}}));
-        if let Err(error) = serde_json::to_writer(&mut output, &row)
-            .map_err(io::Error::from)
-            .and_then(|()| output.write_all(b"\n"))
+        let written = match &judged {
+            Ok(judged) => serde_json::to_writer(&mut output, judged),
+            Err(message) => {
+                let error = json!({"error": {"line": number, "message": message}});
+                serde_json::to_writer(&mut output, &error)
+            }
+        };
+        if let Err(error) = written.map_err(io::Error::from).and_then(|()| output.write_all(b"\n"))
         {
             // Whoever reads the output has had enough, as in `| head`.
             if error.kind() == io::ErrorKind::BrokenPipe {
@@ -104,13 +108,19 @@ fn stream(
     Ok(if all_read { Answer::Yes } else { Answer::No })
 }
 
-fn judge_line(checker: &Checker, mode: Option<Mode>, line: &[u8]) -> Result<Value, String> {
-    let row: Map<String, Value> =
+/// The answer to one line. It is written as it is: through a JSON value, every f32 in it would become
+/// an f64 with digits that nobody measured.
+#[derive(Serialize)]
+struct JudgedLine {
+    #[serde(flatten)]
+    judgement: Judgement,
+    id: Value,
+}
+
+fn judge_line(checker: &Checker, mode: Option<Mode>, line: &[u8]) -> Result<JudgedLine, String> {
+    let mut row: Map<String, Value> =
         serde_json::from_slice(line).map_err(|error| format!("not a JSON object: {error}"))?;
     let mut question = Question::from_line(&row).map_err(|error| error.to_string())?;
     question.mode = mode.unwrap_or(question.mode);
-    let mut judged = serde_json::to_value(checker.check(&question))
-        .map_err(|error| format!("the answer could not be written: {error}"))?;
-    judged["id"] = row.get("id").cloned().unwrap_or_default();
-    Ok(judged)
+    Ok(JudgedLine { judgement: checker.check(&question), id: row.remove("id").unwrap_or_default() })
 }

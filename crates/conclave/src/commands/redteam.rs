@@ -21,11 +21,11 @@ use std::time::Instant;
 pub fn run(args: &RedteamArgs, as_json: bool) -> anyhow::Result<Answer> {
     let checker = checker::build(args.reading.second_tier, true)?;
     let start = Instant::now();
-    let chosen = match args.limit {
-        Some(limit) => Chosen::at_most(limit, args)?,
-        None => Chosen { harmful: u64::MAX, safe: u64::MAX },
+    let selection = match args.limit {
+        Some(limit) => RowSelection::at_most(limit, args)?,
+        None => RowSelection { harmful: u64::MAX, safe: u64::MAX },
     };
-    let job = |labelled: Labelled| chosen.holds(&labelled).then(|| attack(&checker, &labelled));
+    let job = |labelled: Labelled| selection.holds(&labelled).then(|| attack(&checker, &labelled));
     let worked = work(&args.files, args.mode, job)?;
     let attacks: Vec<_> = worked.results.into_iter().flatten().collect();
     if attacks.is_empty() {
@@ -47,12 +47,12 @@ pub fn run(args: &RedteamArgs, as_json: bool) -> anyhow::Result<Answer> {
 
 /// Which rows are tried: those whose names hash to at most this, so that a limit takes rows from all
 /// over the files, and the same ones every time.
-struct Chosen {
+struct RowSelection {
     harmful: u64,
     safe: u64,
 }
 
-impl Chosen {
+impl RowSelection {
     fn at_most(limit: usize, args: &RedteamArgs) -> anyhow::Result<Self> {
         let job = |labelled: Labelled| {
             is_input(&labelled).then(|| (labelled.row.label, place(&labelled.row)))
@@ -88,10 +88,17 @@ fn is_input(labelled: &Labelled) -> bool {
         && last_said(&labelled.question).is_some()
 }
 
-/// The place and words of the last thing the person said.
-fn last_said(question: &Question) -> Option<(usize, String)> {
+/// The last thing the person said.
+struct LastMessage {
+    /// Its place among the turns.
+    at: usize,
+    text: String,
+}
+
+fn last_said(question: &Question) -> Option<LastMessage> {
     let at = question.turns.iter().rposition(|turn| turn.role == Role::User)?;
-    Some((at, question.turns.get(at)?.content.as_text().into_owned()))
+    let text = question.turns.get(at)?.content.as_text().into_owned();
+    Some(LastMessage { at, text })
 }
 
 fn attack(checker: &Checker, labelled: &Labelled) -> Attack {
@@ -99,28 +106,29 @@ fn attack(checker: &Checker, labelled: &Labelled) -> Attack {
     let harmful = labelled.row.label == Label::Harmful;
     let flagged_plain = judge(checker, &labelled.question).flagged(task);
     let trials = match last_said(&labelled.question) {
-        Some((at, said)) if harmful == flagged_plain => {
-            let tried = Mutation::ALL.iter().filter_map(|mutation| {
-                let disguised = mutation.apply(&said, place(&labelled.row))?;
-                Some(trial(checker, labelled, *mutation, (at, &said, disguised)))
-            });
-            tried.collect()
-        }
+        Some(plain) if harmful == flagged_plain => Mutation::ALL
+            .iter()
+            .filter_map(|mutation| {
+                let disguised = mutation.apply(&plain.text, place(&labelled.row))?;
+                Some(try_disguise(checker, labelled, *mutation, &plain, &disguised))
+            })
+            .collect(),
         _ => Vec::new(),
     };
     Attack { harmful, flagged_plain, trials }
 }
 
-fn trial(
+fn try_disguise(
     checker: &Checker,
     labelled: &Labelled,
     mutation: Mutation,
-    (at, said, disguised): (usize, &str, String),
+    plain: &LastMessage,
+    disguised: &str,
 ) -> Trial {
     let row = &labelled.row;
     let mut question = labelled.question.clone();
-    if let Some(turn) = question.turns.get_mut(at) {
-        *turn = Message::text(Role::User, disguised.as_str());
+    if let Some(turn) = question.turns.get_mut(plain.at) {
+        *turn = Message::text(Role::User, disguised);
     }
     let judged = judge(checker, &question);
     let flagged = judged.flagged(row.task);
@@ -129,9 +137,9 @@ fn trial(
         id: row.id.clone(),
         source: row.source.clone(),
         language: row.language.clone(),
-        score: f64::from(judged.score(row.task)),
-        plain: clipped(said, EXCERPT_CHARS_MAX),
-        disguised: clipped(&disguised, EXCERPT_CHARS_MAX),
+        score: judged.score(row.task),
+        plain: clipped(&plain.text, EXCERPT_CHARS_MAX),
+        disguised: clipped(disguised, EXCERPT_CHARS_MAX),
     });
     Trial { mutation, flagged, example }
 }
