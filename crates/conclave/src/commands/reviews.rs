@@ -78,13 +78,18 @@ fn print_claimed(review: &Value) {
 
 /// Where several people must agree, one yes decides nothing yet.
 fn print_decided(id: &str, review: &Value) {
-    let status = printable(review["status"].as_str().unwrap_or("unknown")).replace('_', " ");
-    let (given, needed) = (&review["approvals"], &review["approvals_needed"]);
-    output::line(&format!("{id}: {status}, {given} of {needed} approvals"));
+    let status = printable(review["status"].as_str().unwrap_or("unknown"));
+    if ["approved", "rejected"].contains(&status.as_str()) {
+        output::line(&format!("{id} is {status}"));
+        return;
+    }
+    let given = &review["approvals"];
+    let needed = &review["approvals_needed"];
+    output::line(&format!("{id} is {status}, with {given} of {needed} approvals"));
 }
 
 fn print_result(result: &Value) {
-    output::line(&printable(result["status"].as_str().unwrap_or("unknown")).replace('_', " "));
+    output::line(&printable(result["status"].as_str().unwrap_or("unknown")));
     for line in result["text"].as_str().unwrap_or_default().lines() {
         output::line(&printable(line));
     }
