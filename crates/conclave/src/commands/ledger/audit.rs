@@ -3,7 +3,7 @@
 //! **Invariant:** nothing is believed but the key: the checkpoint must be signed with it, every
 //! tile and leaf must lead to the checkpoint's root.
 
-use super::handover;
+use super::handover::{TrustedCheckpoint, open_checkpoint};
 use super::tiled::TiledLog;
 use anyhow::{Context, bail};
 use conclave_engine::replay;
@@ -46,8 +46,8 @@ pub(super) fn audit(
         with_leaves,
         with_bodies,
     };
-    let (checkpoint, keys) = match handover::open(log, &note, keys)? {
-        Ok(opened) => opened,
+    let TrustedCheckpoint { checkpoint, keys } = match open_checkpoint(log, &note, keys)? {
+        Ok(trusted) => trusted,
         Err(error) => return Ok(walk.refuse(note, &format!("the checkpoint: {error}"))),
     };
     if with_bodies {
@@ -90,7 +90,8 @@ fn differs(
     if before.origin != now.origin {
         return Ok(Some(format!("the log is called {}, last time {}", now.origin, before.origin)));
     }
-    let (old, new) = (before.size, now.size);
+    let old = before.size;
+    let new = now.size;
     if old > new {
         return Ok(Some(format!("the log went back from {old} to {new} entries")));
     }
@@ -231,7 +232,8 @@ impl Walk<'_> {
         }
         let mut report = self.auditor.finish(None);
         if report.ok {
-            (report.checkpoints, report.signed) = (1, size);
+            report.checkpoints = 1;
+            report.signed = size;
         }
         report.entries = self.hashes.size();
         report.root = hex::encode(self.hashes.root());

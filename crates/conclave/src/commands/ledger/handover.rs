@@ -12,18 +12,24 @@ use conclave_ledger::{
 /// How many hand-overs are followed.
 const HANDOVERS_MAX: usize = 10_000;
 
-/// Opens a checkpoint with these keys, or with those they were handed over to. Returns every key that
-/// is believed.
+/// A checkpoint that is believed.
+pub(super) struct TrustedCheckpoint {
+    pub(super) checkpoint: Checkpoint,
+    /// Every key that is believed, those that were handed over to included.
+    pub(super) keys: Vec<VerifierKey>,
+}
+
+/// Opens a checkpoint with these keys, or with those they were handed over to.
 ///
 /// # Errors
 /// When the log cannot be read; the inner error says why the checkpoint cannot be believed.
-pub(super) fn open(
+pub(super) fn open_checkpoint(
     log: &dyn TiledLog,
     note: &str,
     keys: &[VerifierKey],
-) -> anyhow::Result<Result<(Checkpoint, Vec<VerifierKey>), CheckpointError>> {
+) -> anyhow::Result<Result<TrustedCheckpoint, CheckpointError>> {
     let refused = match Checkpoint::open(note, keys) {
-        Ok(checkpoint) => return Ok(Ok((checkpoint, keys.to_vec()))),
+        Ok(checkpoint) => return Ok(Ok(TrustedCheckpoint { checkpoint, keys: keys.to_vec() })),
         Err(refused) => refused,
     };
     // Its size is not to be believed yet; reading ends where there are no more entries.
@@ -34,7 +40,8 @@ pub(super) fn open(
     if known.len() == keys.len() {
         return Ok(Err(refused));
     }
-    Ok(Checkpoint::open(note, &known).map(|checkpoint| (checkpoint, known)))
+    let opened = Checkpoint::open(note, &known);
+    Ok(opened.map(|checkpoint| TrustedCheckpoint { checkpoint, keys: known }))
 }
 
 /// The keys, and those they were handed over to, in the order of the log.

@@ -1,7 +1,7 @@
 //! A second checkpoint of the same log, from somebody else: do the two tell one story?
 
 use super::audit::Source;
-use super::handover;
+use super::handover::{TrustedCheckpoint, open_checkpoint};
 use super::tiled::TiledLog;
 use anyhow::{Context, bail};
 use conclave_ledger::{Checkpoint, Hash, TileId, TileSource, VerifierKey, root_at};
@@ -55,9 +55,10 @@ pub(super) fn against_tiles(
     theirs: String,
 ) -> anyhow::Result<Option<Equivocation>> {
     let ours = log.text("checkpoint")?;
-    let (now, keys) = handover::open(log, &ours, keys)?.context("the checkpoint of the log")?;
+    let trusted = open_checkpoint(log, &ours, keys)?.context("the checkpoint of the log")?;
+    // A log in tiles keeps no earlier notes to show beside theirs.
     let same_size = |_| Ok(None);
-    compare(&mut Source(log), &now, (ours, theirs), &keys, same_size)
+    compare(&mut Source(log), &trusted, ours, theirs, same_size)
 }
 
 /// Compares with a data directory or a database.
@@ -72,7 +73,8 @@ pub(super) fn against_ledger(
     let Some(ours) = reader.checkpoint() else { bail!("no checkpoint was signed yet") };
     let mut keys = reader.vkeys()?;
     keys.extend(pinned.cloned());
-    let now = Checkpoint::open(ours, &keys).context("the checkpoint of the log")?;
+    let checkpoint = Checkpoint::open(ours, &keys).context("the checkpoint of the log")?;
+    let trusted = TrustedCheckpoint { checkpoint, keys };
     // The note of the very same size is the better evidence, if there is one.
     let same_size = |wanted: u64| {
         let mut found = None;
@@ -84,12 +86,12 @@ pub(super) fn against_ledger(
         })?;
         Ok(found)
     };
-    compare(&mut Read(reader), &now, (ours.to_owned(), theirs), &keys, same_size)
+    compare(&mut ReaderTiles(reader), &trusted, ours.to_owned(), theirs, same_size)
 }
 
-struct Read<'a>(&'a LedgerReader);
+struct ReaderTiles<'a>(&'a LedgerReader);
 
-impl TileSource for Read<'_> {
+impl TileSource for ReaderTiles<'_> {
     type Error = anyhow::Error;
     fn tile(&mut self, id: TileId) -> anyhow::Result<Vec<Hash>> {
         Ok(self.0.tile(id)?)
@@ -98,15 +100,16 @@ impl TileSource for Read<'_> {
 
 fn compare<S: TileSource<Error = anyhow::Error>>(
     tiles: &mut S,
-    now: &Checkpoint,
-    (ours, theirs): (String, String),
-    keys: &[VerifierKey],
+    trusted: &TrustedCheckpoint,
+    ours: String,
+    theirs: String,
     same_size: impl FnOnce(u64) -> anyhow::Result<Option<String>>,
 ) -> anyhow::Result<Option<Equivocation>> {
-    let other = match Checkpoint::open(&theirs, keys) {
+    let other = match Checkpoint::open(&theirs, &trusted.keys) {
         Ok(other) => other,
         Err(error) => bail!("the checkpoint that was given proves nothing: {error}"),
     };
+    let now = &trusted.checkpoint;
     if other.size > now.size {
         let problem = format!(
             "the log went back: a checkpoint over {} entries was signed, this one covers {}",
