@@ -60,6 +60,10 @@ impl BudgetRefusal {
         }
     }
 
+    pub(crate) fn unpriced(model: &str) -> Self {
+        Self::Unpriced { model: model.to_owned() }
+    }
+
     /// Whether whoever asks again and again after it runs away. What is no fault of theirs, such as a
     /// database that is away, does not count.
     pub(crate) const fn is_over_limit(&self) -> bool {

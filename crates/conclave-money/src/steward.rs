@@ -273,31 +273,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Policies merged with the configuration's, by tenant.
 type Merged = HashMap<TenantId, (KnownPolicy, Arc<TenantPolicy>)>;
 
-/// What one verifier that is asked elsewhere can cost for one candidate.
-#[derive(Clone, Copy, Debug)]
+/// What one verifier that is asked elsewhere charges for one candidate.
+#[derive(Clone, Debug)]
 pub struct VerifierFee {
     /// How often it is asked.
     pub calls: u64,
     /// A fixed price for each call.
     pub per_call: MicroUsd,
-    /// The price of its tokens.
-    pub price: Price,
-    /// What it is told besides the turn and the candidate.
+    /// The model whose tokens are charged, where it is one.
+    pub model: Option<String>,
+    /// Tokens it is told besides the turn and the candidate.
     pub input_tokens: u64,
-    /// What it may answer.
+    /// Tokens it may answer with.
     pub output_tokens: u64,
-}
-
-impl VerifierFee {
-    fn most(&self, size: &RequestSize) -> MicroUsd {
-        let read = size.prompt_tokens.saturating_add(size.output_tokens);
-        let usage = Usage {
-            input_tokens: read.saturating_add(self.input_tokens),
-            output_tokens: self.output_tokens,
-        };
-        let call = self.per_call.saturating_add(self.price.cost(usage));
-        MicroUsd(call.0.saturating_mul(self.calls))
-    }
 }
 
 /// The steward of one configuration.
@@ -306,8 +294,8 @@ pub struct Steward {
     pub state: Arc<StewardState>,
     defaults: BTreeMap<TenantId, Arc<TenantPolicy>>,
     prices: BTreeMap<String, Price>,
-    /// Where another model may stand in, the dearest of them.
-    dearest: BTreeMap<String, Price>,
+    /// Who may stand in for a model, by its name.
+    stand_ins: BTreeMap<String, Vec<String>>,
     /// What verifiers cost that are asked elsewhere.
     fees: Vec<VerifierFee>,
     settled_within: Duration,
@@ -330,7 +318,7 @@ impl Steward {
             state,
             defaults: defaults.collect(),
             prices,
-            dearest: BTreeMap::new(),
+            stand_ins: BTreeMap::new(),
             fees: Vec::new(),
             settled_within: turn_deadline + SETTLE_GRACE,
             open: Arc::default(),
@@ -370,49 +358,85 @@ impl Steward {
         both
     }
 
-    /// What a model costs a tenant; `None` if nobody knows.
+    /// Knows who may stand in for each model.
     #[must_use]
-    pub fn price(&self, policy: &TenantPolicy, model: &str) -> Option<Price> {
-        let stated = self.prices.get(model).copied();
-        let own = policy.prices.get(model).copied();
-        // How much it can write is a fact about the model, whoever states the price.
-        let writes = own.or(stated)?.output_tokens_max.or(stated.and_then(|p| p.output_tokens_max));
-        own.or(stated).map(|price| Price { output_tokens_max: writes, ..price })
+    pub fn with_stand_ins(self, stand_ins: BTreeMap<String, Vec<String>>) -> Self {
+        Self { stand_ins, ..self }
     }
 
-    /// Knows what those cost who may stand in for a model: the dearest of each chain.
-    #[must_use]
-    pub fn with_dearest(self, dearest: BTreeMap<String, Price>) -> Self {
-        Self { dearest, ..self }
-    }
-
-    /// Knows what verifiers cost that are asked elsewhere.
+    /// Knows what verifiers charge that are asked elsewhere.
     #[must_use]
     pub fn with_fees(self, fees: Vec<VerifierFee>) -> Self {
         Self { fees, ..self }
     }
 
-    /// The price under which a model is paid for in advance: whoever stands in for it may be dearer.
-    pub fn dearest(&self, model: &str, own: Price) -> Price {
-        let Some(dearest) = self.dearest.get(model) else { return own };
-        Price {
-            input_usd_per_million: own.input_usd_per_million.max(dearest.input_usd_per_million),
-            output_usd_per_million: own.output_usd_per_million.max(dearest.output_usd_per_million),
-            ..own
-        }
+    /// What a model costs a tenant; `None` if nobody knows.
+    #[must_use]
+    pub fn price(&self, policy: &TenantPolicy, model: &str) -> Option<Price> {
+        let stated = self.prices.get(model);
+        let price = *policy.prices.get(model).or(stated)?;
+        // How much it can write is a fact about the model, whoever states the price.
+        let writes = price.output_tokens_max.or_else(|| stated?.output_tokens_max);
+        Some(Price { output_tokens_max: writes, ..price })
     }
 
-    /// Whether judging costs nothing.
+    /// The highest price that a request for this model can be charged at: whoever stands in for it may
+    /// be dearer.
+    ///
+    /// # Errors
+    /// When nobody knows what the model costs, or one that may stand in for it.
+    pub fn price_at_most(
+        &self,
+        policy: &TenantPolicy,
+        model: &str,
+    ) -> Result<Price, BudgetRefusal> {
+        let own = self.price(policy, model);
+        let mut highest = own.ok_or_else(|| BudgetRefusal::unpriced(model))?;
+        for name in self.stand_ins.get(model).into_iter().flatten() {
+            // A stand-in is charged at the configuration's price, whatever the policy says.
+            let other = self.prices.get(name).ok_or_else(|| BudgetRefusal::unpriced(name))?;
+            highest = Price {
+                input_usd_per_million: highest
+                    .input_usd_per_million
+                    .max(other.input_usd_per_million),
+                output_usd_per_million: highest
+                    .output_usd_per_million
+                    .max(other.output_usd_per_million),
+                ..highest
+            };
+        }
+        Ok(highest)
+    }
+
+    /// Whether no verifier charges anything.
+    #[must_use]
     pub const fn judges_for_free(&self) -> bool {
         self.fees.is_empty()
     }
 
     /// What all panels of a request can cost at most.
-    #[must_use]
-    pub fn judging_cost(&self, size: &RequestSize) -> MicroUsd {
-        let fees = self.fees.iter().map(|fee| fee.most(size));
-        let panel = fees.fold(MicroUsd(0), MicroUsd::saturating_add);
-        MicroUsd(panel.0.saturating_mul(size.panels))
+    ///
+    /// # Errors
+    /// When nobody knows what a verifier's model costs.
+    pub fn judging_cost(&self, size: &RequestSize) -> Result<MicroUsd, BudgetRefusal> {
+        let read = size.prompt_tokens.saturating_add(size.output_tokens);
+        let mut panel = MicroUsd(0);
+        for fee in &self.fees {
+            let usage = Usage {
+                input_tokens: read.saturating_add(fee.input_tokens),
+                output_tokens: fee.output_tokens,
+            };
+            let tokens = match &fee.model {
+                Some(model) => {
+                    let price = self.prices.get(model);
+                    price.ok_or_else(|| BudgetRefusal::unpriced(model))?.cost(usage)
+                }
+                None => MicroUsd(0),
+            };
+            let call = fee.per_call.saturating_add(tokens);
+            panel = panel.saturating_add(MicroUsd(call.0.saturating_mul(fee.calls)));
+        }
+        Ok(MicroUsd(panel.0.saturating_mul(size.panels)))
     }
 
     /// Reserves what a request can cost at most; `None` where no limit is in force.

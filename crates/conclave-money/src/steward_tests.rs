@@ -3,6 +3,7 @@
 use super::*;
 use crate::accounts::{AccountBalance, ReserveOutcome, UnsettledReservation};
 use crate::{AccountPage, AccountsInMemory};
+use conclave_govern::Usd;
 use conclave_ports::{
     DecisionFilter, DecisionRow, RecordsInMemory, Tally, UsageAsk, UsagePage, Whose,
 };
@@ -205,4 +206,48 @@ fn a_refusal_carries_the_alert_once_and_says_when_to_ask_again() {
     assert_eq!(first.retry_at_ms(), Some(midnight));
     let second = reserve(&steward, &policy, 2, 11, None).unwrap().unwrap_err();
     assert_eq!(second.crossing(), None);
+}
+
+fn price(input: u64, output: u64) -> Price {
+    Price {
+        input_usd_per_million: Usd(MicroUsd(input)),
+        output_usd_per_million: Usd(MicroUsd(output)),
+        output_tokens_max: Some(100),
+    }
+}
+
+#[test]
+fn a_bound_counts_the_dearest_stand_in_and_none_without_a_price() {
+    let mut steward = steward(Arc::<AccountsInMemory>::default());
+    steward.prices.insert("large".into(), price(3, 4));
+    steward.prices.insert("spare".into(), price(2, 9));
+    let names = |others: &[&str]| others.iter().map(|name| (*name).to_owned()).collect();
+    let stand_ins =
+        [("large".to_owned(), names(&["spare"])), ("spare".to_owned(), names(&["new"]))];
+    let steward = steward.with_stand_ins(stand_ins.into());
+    // What the tenant states about the stand-in is not what that one is charged at.
+    let own = json!({"input_usd_per_million": 0, "output_usd_per_million": 0});
+    let policy = policy(json!({"prices": {"spare": own, "new": own}}));
+    assert_eq!(steward.price_at_most(&policy, "large"), Ok(price(3, 9)));
+    let unpriced = Err(BudgetRefusal::Unpriced { model: "new".into() });
+    assert_eq!(steward.price_at_most(&policy, "spare"), unpriced);
+}
+
+#[test]
+fn judging_by_a_model_without_a_price_has_no_bound() {
+    let fee = |model: &str| VerifierFee {
+        calls: 2,
+        per_call: MicroUsd(5),
+        model: Some(model.to_owned()),
+        input_tokens: 1_000_000,
+        output_tokens: 0,
+    };
+    let size = RequestSize { panels: 2, ..RequestSize::default() };
+    let mut steward = steward(Arc::<AccountsInMemory>::default());
+    steward.prices.insert("judge".into(), price(3, 4));
+    let steward = steward.with_fees(vec![fee("judge")]);
+    assert_eq!(steward.judging_cost(&size), Ok(MicroUsd(32)));
+    let steward = steward.with_fees(vec![fee("judge"), fee("new")]);
+    let unpriced = Err(BudgetRefusal::Unpriced { model: "new".into() });
+    assert_eq!(steward.judging_cost(&size), unpriced);
 }

@@ -30,25 +30,11 @@ impl Prices {
         Ok(Self(known.collect()))
     }
 
-    /// What a model costs; nothing if nobody knows.
+    /// What a model is counted at: nothing where nobody knows, as the check of the file warns. Under a
+    /// budget such a model is not asked at all.
     #[must_use]
-    pub fn get(&self, model: &str) -> Price {
+    pub fn counted(&self, model: &str) -> Price {
         self.0.get(model).copied().unwrap_or_default()
-    }
-
-    /// The dearest of a model and those that stand in for it; `None` if the price of one is unknown.
-    fn dearest(&self, model: &OfferedModel, config: &Config) -> Option<Price> {
-        let by_name = config.models.iter().map(|model| (model.name.as_str(), model)).collect();
-        let others = stand_ins(model, &by_name).unwrap_or_default();
-        let mut dearest = self.0.get(&model.name).copied()?;
-        for other in others {
-            let price = self.0.get(other)?;
-            dearest.input_usd_per_million =
-                dearest.input_usd_per_million.max(price.input_usd_per_million);
-            dearest.output_usd_per_million =
-                dearest.output_usd_per_million.max(price.output_usd_per_million);
-        }
-        Some(dearest)
     }
 }
 
@@ -84,26 +70,28 @@ pub fn steward(
             policies.insert(TenantId::new(name.as_str())?, policy);
         }
     }
-    let dearest = config
-        .models
-        .iter()
-        .filter_map(|model| Some((model.name.clone(), prices.dearest(model, config)?)));
-    let dearest = dearest.collect();
-    let fees = config.verifiers.values().filter_map(|seat| fee(seat, &prices)).collect();
+    let by_name = config.models.iter().map(|model| (model.name.as_str(), model)).collect();
+    let mut others = BTreeMap::new();
+    for model in &config.models {
+        let names = stand_ins(model, &by_name)
+            .with_context(|| format!("`{}` would stand in for itself", model.name))?;
+        others.insert(model.name.clone(), names.into_iter().map(str::to_owned).collect());
+    }
+    let fees = config.verifiers.values().filter_map(fee).collect();
     let mut known = prices.0;
     known.insert(Builtin::NAME.to_owned(), Price::default());
-    Ok(Steward::new(state, policies, known, turn_deadline).with_dearest(dearest).with_fees(fees))
+    let steward = Steward::new(state, policies, known, turn_deadline);
+    Ok(steward.with_stand_ins(others).with_fees(fees))
 }
 
-/// What one verifier that is asked elsewhere can cost for one candidate.
-fn fee(seat: &SeatChange, prices: &Prices) -> Option<VerifierFee> {
-    let model = || prices.get(seat.model.as_deref().unwrap_or_default());
-    let asked = |calls, (input, output)| VerifierFee {
+/// What one verifier that is asked elsewhere charges for one candidate.
+fn fee(seat: &SeatChange) -> Option<VerifierFee> {
+    let asked = |calls, (input_tokens, output_tokens)| VerifierFee {
         calls,
         per_call: MicroUsd(0),
-        price: model(),
-        input_tokens: input,
-        output_tokens: output,
+        model: seat.model.clone(),
+        input_tokens,
+        output_tokens,
     };
     match seat.kind {
         VerifierKind::Builtin => None,
@@ -111,7 +99,7 @@ fn fee(seat: &SeatChange, prices: &Prices) -> Option<VerifierFee> {
         VerifierKind::Guard => Some(asked(1, GUARD_TOKENS)),
         VerifierKind::Moderation | VerifierKind::Http => Some(VerifierFee {
             per_call: micro_usd(seat.usd_per_call.unwrap_or(0.0)),
-            price: Price::default(),
+            model: None,
             ..asked(1, (0, 0))
         }),
     }

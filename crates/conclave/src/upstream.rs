@@ -44,7 +44,7 @@ impl<'a> Upstream<'a> {
             let provider = providers
                 .get(model.provider.as_str())
                 .ok_or_else(|| anyhow!("there is no provider `{}`", model.provider))?;
-            let price = prices.get(&model.name);
+            let price = prices.counted(&model.name);
             models.insert(model.name.as_str(), priced(model, provider, price));
         }
         Ok(Self { config, providers, models })

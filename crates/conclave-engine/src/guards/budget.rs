@@ -132,14 +132,15 @@ async fn reserve(
     let policy = matter.policy();
     let mut payment = engine.unreserved_payment(matter);
     let passed = || Finding::passed(GuardKind::Budget, Phase::Before);
-    let Some(most) = engine.most(matter, matter.model.as_deref()) else {
-        if policy.limits_money() {
-            let model = matter.model.clone().unwrap_or_default();
-            return Ok(refused(GuardCode::Unpriced, BudgetRefusal::Unpriced { model }));
+    // Whoever spent too fast is stopped also where no limit is in force, and there is nothing to bound.
+    let (most, cheaper) = if policy.limits_money() {
+        match engine.most(matter, matter.model.as_deref()) {
+            Ok(most) => (most, engine.cheaper(matter, most)),
+            Err(refusal) => return Ok(refused(GuardCode::Unpriced, refusal)),
         }
-        return Ok(Examined::with(passed(), GuardEffect::Pay(Box::new(payment))));
+    } else {
+        (MicroUsd(0), None)
     };
-    let cheaper = engine.cheaper(matter, most);
     let scopes = scopes(matter);
     let request = ReservationRequest {
         id: matter.id.0.into_bytes(),
@@ -209,7 +210,8 @@ impl Engine {
     pub fn unreserved_payment<C: ?Sized>(&self, matter: &Matter<C>) -> Payment {
         let Some(model) = &matter.model else { return Payment::default() };
         let price = self.price_of(matter.policy(), model).unwrap_or_default();
-        Payment { price, dearest: self.dearest(model, price), ..Payment::default() }
+        let dearest = self.dearest(matter.policy(), model, price);
+        Payment { price, dearest, ..Payment::default() }
     }
 
     /// What a model costs a tenant; `None` if nobody knows.
@@ -225,10 +227,21 @@ impl Engine {
         }
     }
 
-    /// The price under which a model is paid for in advance: whoever stands in for it may be dearer.
+    /// The highest price that a call can be charged at: whoever stands in for the model may be dearer.
+    fn highest_price(&self, policy: &TenantPolicy, model: &str) -> Result<Price, BudgetRefusal> {
+        match &self.steward {
+            Some(steward) => steward.price_at_most(policy, model),
+            None => self
+                .price_of(policy, model)
+                .ok_or_else(|| BudgetRefusal::Unpriced { model: model.to_owned() }),
+        }
+    }
+
+    /// The same where calls are counted that were made: under a limit no unknown price gets that far, and
+    /// without one a stand-in whose price nobody knows is counted like the model.
     #[must_use]
-    pub fn dearest(&self, model: &str, price: Price) -> Price {
-        self.steward.as_ref().map_or(price, |steward| steward.dearest(model, price))
+    pub fn dearest(&self, policy: &TenantPolicy, model: &str, price: Price) -> Price {
+        self.highest_price(policy, model).unwrap_or(price)
     }
 
     /// Whether a model is offered and permitted by the policy and for the sensitivity, and its price is
@@ -239,31 +252,28 @@ impl Engine {
         self.models.find(model).is_some()
             && self.settings.permits(model, matter.context.sensitivity)
             && policy.permits(model)
-            && (!policy.limits_money() || self.price_of(policy, model).is_some())
+            && (!policy.limits_money() || self.highest_price(policy, model).is_ok())
     }
 
     /// The most that a matter can cost with a model: every call as long as can be, also by the model that
-    /// is asked next, and what judging can cost. `None` where a price is not known.
-    fn most(&self, matter: &Matter, model: Option<&str>) -> Option<MicroUsd> {
-        let policy = matter.policy();
-        let Some(model) = model else {
-            let size = matter.content.size(None);
-            return Some(self.judging(&size));
-        };
-        let price = self.price_of(policy, model)?;
+    /// is asked next, and what judging can cost.
+    ///
+    /// # Errors
+    /// When nobody knows the price of one that may be asked.
+    fn most(&self, matter: &Matter, model: Option<&str>) -> Result<MicroUsd, BudgetRefusal> {
+        let Some(model) = model else { return self.judging_cost(&matter.content.size(None)) };
+        let price = self.highest_price(matter.policy(), model)?;
         let size = matter.content.size(price.output_tokens_max);
-        let first = size.calls_cost(&self.dearest(model, price));
+        let mut calls = size.calls_cost(&price);
         let next = matter.fallback.as_deref().filter(|next| self.may_be_asked(matter, next));
-        let next = next.and_then(|next| {
-            let price = self.price_of(policy, next)?;
-            Some(size.calls_cost(&self.dearest(next, price)))
-        });
-        let calls = first.max(next.unwrap_or(MicroUsd(0)));
-        Some(calls.saturating_add(self.judging(&size)))
+        if let Some(next) = next {
+            calls = calls.max(size.calls_cost(&self.highest_price(matter.policy(), next)?));
+        }
+        Ok(calls.saturating_add(self.judging_cost(&size)?))
     }
 
-    fn judging(&self, size: &RequestSize) -> MicroUsd {
-        self.steward.as_ref().map_or(MicroUsd(0), |steward| steward.judging_cost(size))
+    fn judging_cost(&self, size: &RequestSize) -> Result<MicroUsd, BudgetRefusal> {
+        self.steward.as_ref().map_or(Ok(MicroUsd(0)), |steward| steward.judging_cost(size))
     }
 
     /// The recipe's other model where its guard says so, else that of the tenant's policy; only if it is
@@ -281,9 +291,9 @@ impl Engine {
             if model == asked || !may_be_sent || !self.may_be_asked(matter, model) {
                 return None;
             }
-            let less = self.most(matter, Some(model)).filter(|less| *less < most)?;
+            let less = self.most(matter, Some(model)).ok().filter(|less| *less < most)?;
             let price = self.price_of(policy, model)?;
-            let dearest = self.dearest(model, price);
+            let dearest = self.highest_price(policy, model).ok()?;
             Some(CheaperModel { model: model.to_owned(), price, dearest, most: less })
         })
     }
@@ -328,7 +338,7 @@ impl Engine {
             "percent": percent,
             "limit_microusd": line.limit.0,
             "spent_microusd": spent.0,
-            "resets_at_ms": line.key.period.end_ms(line.key.number),
+            "resets_at_ms": line.key.ends_ms(),
         });
         self.announce_soon(tenant, Announcement { kind: EventKind::BudgetAlert, data });
     }
@@ -348,11 +358,11 @@ fn payer<C: ?Sized>(matter: &Matter<C>) -> Payer {
     let id = match &matter.purpose {
         Purpose::Recipe(name) => {
             let key = matter.key.as_ref().map_or("", |key| key.as_str());
-            let subject = matter.who.subject.unwrap_or_default();
+            let subject = matter.who.subject.as_ref().map_or(&[][..], |subject| &subject[..]);
             let digest = sha256(&[
                 b"conclave.runs.v1",
                 &sha256(&[key.as_bytes()]),
-                &subject,
+                &sha256(&[subject]),
                 name.as_bytes(),
             ]);
             let mut caller = [0; 16];

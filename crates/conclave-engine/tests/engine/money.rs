@@ -233,6 +233,25 @@ async fn a_model_without_a_price_is_refused_under_a_budget() {
 }
 
 #[tokio::test]
+async fn a_model_whose_stand_in_has_no_price_is_refused_under_a_budget() {
+    for (policy, is_refused) in [(json!({"daily_budget_usd": 5}), true), (json!({}), false)] {
+        let mut kept = kept(kind(), policy.clone());
+        let state = kept.house.engine.steward.as_ref().unwrap().state.clone();
+        let policies = BTreeMap::from([(tenant(), TenantPolicy::parse(policy).unwrap())]);
+        let prices = BTreeMap::from([("scripted".to_owned(), price(10))]);
+        let steward = Steward::new(state, policies, prices, Duration::from_secs(30));
+        let stand_ins = BTreeMap::from([("scripted".to_owned(), vec!["spare".to_owned()])]);
+        kept.house.keep_money(steward.with_stand_ins(stand_ins));
+        if is_refused {
+            let unpriced = BudgetRefusal::Unpriced { model: "spare".into() };
+            assert_eq!(kept.refusal().await, unpriced);
+        } else {
+            kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
 async fn from_four_fifths_on_the_cheaper_model_answers_and_the_decision_says_so() {
     let policy = json!({
         "daily_budget_usd": 0.05, "auto_downgrade_enabled": true, "downgrade_model": "small",

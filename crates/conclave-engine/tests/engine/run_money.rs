@@ -8,7 +8,7 @@ use conclave_core::{Candidate, MicroUsd, StandIn, TenantId, Usage};
 use conclave_engine::{
     DeliverError, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel,
 };
-use conclave_govern::{Price, Scope, TenantPolicy, Usd};
+use conclave_govern::{Scope, TenantPolicy};
 use conclave_ledger::{Kind, Value as Public};
 use conclave_money::{BudgetRefusal, Steward, VerifierFee};
 use conclave_recipes::{ExecutedRun, RecipeSettings, Run, RunEnding, RunRequest, Workshop};
@@ -207,11 +207,7 @@ fn judged_by(kept: &mut Kept, policy: Value, per_call: u64) {
     let fee = VerifierFee {
         calls: 1,
         per_call: MicroUsd(per_call),
-        price: Price {
-            input_usd_per_million: Usd(MicroUsd(0)),
-            output_usd_per_million: Usd(MicroUsd(0)),
-            output_tokens_max: None,
-        },
+        model: None,
         input_tokens: 0,
         output_tokens: 0,
     };

@@ -104,7 +104,8 @@ impl RecipeRunner {
                     if is_unseen(failure) {
                         // Nobody saw the end of the call, so the most it can come to counts.
                         let size = run.matter.content.size(None);
-                        let most = size.call(&self.engine.dearest(model, price));
+                        let dearest = self.engine.dearest(run.matter.policy(), model, price);
+                        let most = size.call(&dearest);
                         run.cost = run.cost.saturating_add(most);
                     }
                     return Err(NoResult::Upstream(failure));
