@@ -5,11 +5,10 @@ use conclave_core::{MicroUsd, TenantId, Usage};
 use serde::{Deserialize, Serialize};
 
 /// The most limits one request counts towards.
-pub const LINES_MAX: usize = 16;
+pub(crate) const LINES_MAX: usize = 16;
 
 /// What a limit holds for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// A tenant.
     Tenant,
@@ -24,8 +23,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every scope.
-    pub const ALL: [Self; 5] = [Self::Tenant, Self::Key, Self::User, Self::Session, Self::Recipe];
+    const ALL: [Self; 5] = [Self::Tenant, Self::Key, Self::User, Self::Session, Self::Recipe];
 
     /// The stable name.
     #[must_use]

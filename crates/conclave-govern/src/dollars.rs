@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// The largest amount that can be stated: a billion dollars.
-pub const USD_MAX: u64 = 1_000_000_000;
+const USD_MAX: u64 = 1_000_000_000;
 
 /// An amount that is written in dollars and kept in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -21,13 +21,13 @@ mod spelling;
 mod telling;
 mod tenant_name;
 
-pub use allowance::{AccountKey, LINES_MAX, Line, Price, Scope, Scopes};
+pub use allowance::{AccountKey, Line, Price, Scope, Scopes};
 pub use consent::{
     ConsentAsk, ConsentRecord, ConsentState, Evidence, EvidenceKind, Withdrawal,
     check as check_consent,
 };
 pub use culture::{CulturalAsk, CulturalFinding, Issue};
-pub use dollars::{USD_MAX, Usd};
+pub use dollars::Usd;
 pub use jurisdiction::{JurisdictionRuling, Jurisdictions, Transfer};
 pub use labels::{LABELS, Label, LabelEffect};
 pub use looking::{Protocols, look};

@@ -1,13 +1,10 @@
 //! The days and months that limits hold for, in UTC.
 
-use serde::{Deserialize, Serialize};
-
 /// Milliseconds of a day; UTC has no other days here.
 const DAY_MS: u64 = 86_400_000;
 
 /// How long a limit holds before it begins anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Period {
     /// A day of UTC.
     Day,

@@ -3,8 +3,8 @@
 //! **Invariant:** a policy can only be stricter than the directives' floor and what the operator set;
 //! one that would be laxer is refused when it is written.
 
-use crate::{AccountKey, LINES_MAX};
-use crate::{Line, Period, Price, Rates, Scope, Scopes, Usd};
+use crate::allowance::LINES_MAX;
+use crate::{AccountKey, Line, Period, Price, Rates, Scope, Scopes, Usd};
 use conclave_core::{Bars, FLOOR, GuardKind, MicroUsd, Mode, Scrutiny};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,4 +1,8 @@
-//! What requests cost, and the budgets they are reserved in and settled against.
+//! Prices, budgets and reservations: what a request can cost at most is reserved before it runs and
+//! settled after with what it did cost.
+//!
+//! **Invariant:** what cannot be known (a price, a stored reservation, an answer of the accounts) is a
+//! refusal or an error, never nothing.
 
 mod accounts;
 mod accounts_in_memory;

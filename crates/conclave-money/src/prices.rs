@@ -13,13 +13,20 @@ pub struct PriceError(String);
 /// Prices by model, each from a date on.
 #[derive(Clone, Debug, Default)]
 pub struct PriceTable {
-    checked: String,
-    models: BTreeMap<String, Vec<(u32, Price)>>,
+    /// Oldest first.
+    models: BTreeMap<String, Vec<DatedPrice>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct DatedPrice {
+    since_day: u32,
+    price: Price,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// When the prices were last compared with what providers say.
     checked: String,
     #[serde(rename = "note")]
     _note: String,
@@ -50,40 +57,34 @@ impl PriceTable {
     /// # Errors
     /// When it is not one.
     pub fn parse(text: &str) -> Result<Self, PriceError> {
-        let broken = |why: String| PriceError(why);
-        let file: File = serde_json::from_str(text).map_err(|error| broken(error.to_string()))?;
-        if parse_date(&file.checked).is_none() {
-            return Err(broken(format!("`{}` is not a date", file.checked)));
-        }
-        let mut models: BTreeMap<String, Vec<(u32, Price)>> = BTreeMap::new();
+        let file: File =
+            serde_json::from_str(text).map_err(|error| PriceError(error.to_string()))?;
+        read_day(&file.checked)?;
+        let mut models: BTreeMap<String, Vec<DatedPrice>> = BTreeMap::new();
         for row in file.models {
-            let since = parse_date(&row.since)
-                .ok_or_else(|| broken(format!("{}: `{}` is not a date", row.name, row.since)))?;
             let price = Price {
                 input_usd_per_million: row.input_usd_per_million,
                 output_usd_per_million: row.output_usd_per_million,
                 output_tokens_max: row.output_tokens_max,
             };
-            let known = models.entry(row.name).or_default();
-            known.push((since, price));
-            known.sort_by_key(|(since, _)| *since);
+            let since_day = read_day(&row.since)?;
+            models.entry(row.name).or_default().push(DatedPrice { since_day, price });
         }
-        Ok(Self { checked: file.checked, models })
-    }
-
-    /// When the prices were last compared with what providers say.
-    #[must_use]
-    pub fn checked(&self) -> &str {
-        &self.checked
+        models.values_mut().for_each(|prices| prices.sort_by_key(|dated| dated.since_day));
+        Ok(Self { models })
     }
 
     /// The price of a model at a time; `None` for one that is not known.
     #[must_use]
     pub fn at(&self, model: &str, now_ms: u64) -> Option<Price> {
         let today = day_of(now_ms);
-        let prices = self.models.get(model)?.iter();
-        prices.rev().find(|(since, _)| *since <= today).map(|(_, price)| *price)
+        let mut newest_first = self.models.get(model)?.iter().rev();
+        newest_first.find(|dated| dated.since_day <= today).map(|dated| dated.price)
     }
+}
+
+fn read_day(date: &str) -> Result<u32, PriceError> {
+    parse_date(date).ok_or_else(|| PriceError(format!("`{date}` is not a date")))
 }
 
 #[cfg(test)]
@@ -110,11 +111,15 @@ mod tests {
     }
 
     #[test]
-    fn the_table_compiled_in_can_be_read_and_says_when_it_was_checked() {
+    fn the_table_compiled_in_can_be_read_and_a_broken_one_cannot() {
         let table = PriceTable::builtin().unwrap();
-        assert!(parse_date(table.checked()).is_some());
         assert!(table.at("gpt-4o-mini", 1_800_000_000_000).is_some());
-        for broken in ["{}", "[]", &TABLE.replace("2024-02-01", "2024-02-31")] {
+        for broken in [
+            "{}",
+            "[]",
+            &TABLE.replace("2024-02-01", "2024-02-31"),
+            &TABLE.replace("2025-01-01", "x"),
+        ] {
             assert!(PriceTable::parse(broken).is_err(), "{broken}");
         }
     }

@@ -173,21 +173,21 @@ impl StewardState {
         Ok(settled)
     }
 
-    /// `None` where so many run away already that nobody else can be watched.
+    /// Where as many are watched as can be, nobody else is: `false`.
     fn watch(
         &self,
         payer: Payer,
         now_ms: u64,
         count: impl FnOnce(&mut RunawayBreaker) -> bool,
-    ) -> Option<bool> {
+    ) -> bool {
         let mut watched = lock(&self.watched);
         if watched.len() >= WATCHED_MAX && !watched.contains_key(&payer) {
             watched.retain(|_, breaker| !breaker.is_idle(now_ms));
             if watched.len() >= WATCHED_MAX {
-                return None;
+                return false;
             }
         }
-        Some(count(watched.entry(payer).or_default()))
+        count(watched.entry(payer).or_default())
     }
 
     fn stopped_until(&self, payer: Payer, now_ms: u64) -> Option<u64> {
@@ -196,7 +196,7 @@ impl StewardState {
 
     fn count_refusal(&self, payer: Payer, now_ms: u64, policy: &TenantPolicy) {
         let stops = |breaker: &mut RunawayBreaker| breaker.count_refusal(now_ms, &policy.breaker);
-        if self.watch(payer, now_ms, stops) == Some(true) {
+        if self.watch(payer, now_ms, stops) {
             tracing::warn!(tenant = payer.tenant, "whoever was refused too often is stopped");
         }
     }
@@ -208,7 +208,7 @@ impl StewardState {
         let now_ms = self.clock.now_ms();
         let stops =
             |breaker: &mut RunawayBreaker| breaker.count_spending(now_ms, spent, &policy.breaker);
-        if self.watch(payer, now_ms, stops) == Some(true) {
+        if self.watch(payer, now_ms, stops) {
             tracing::warn!(tenant = payer.tenant, "whoever spent too fast is stopped");
         }
     }
@@ -296,8 +296,9 @@ pub struct Steward {
     prices: BTreeMap<String, Price>,
     /// Who may stand in for a model, by its name.
     stand_ins: BTreeMap<String, Vec<String>>,
-    /// What verifiers cost that are asked elsewhere.
+    /// What verifiers charge that are asked elsewhere.
     fees: Vec<VerifierFee>,
+    /// How long a reservation waits to be settled before it is charged in full.
     settled_within: Duration,
     open: Arc<TenantPolicy>,
     merged: RwLock<Merged>,
@@ -528,13 +529,13 @@ impl Steward {
     }
 }
 
-#[cfg(test)]
-#[path = "steward_tests.rs"]
-mod tests;
-
 impl PolicySource for Steward {
     fn in_force(&self, tenant: &TenantId) -> PolicyInForce {
         let (version, policy) = self.policy(tenant);
         PolicyInForce { version, policy }
     }
 }
+
+#[cfg(test)]
+#[path = "steward_tests.rs"]
+mod tests;

@@ -14,7 +14,7 @@ mod tables;
 
 pub(crate) use sqlite::{CHARGED_KEPT_MS, SqliteAccounts};
 pub(crate) use tables::{
-    AccountTables, Changes, ReservationRow, Wanted, account_key, add_reservation, changes,
+    AccountTables, Changes, PageRequest, ReservationRow, account_key, add_reservation, changes,
 };
 
 use crate::error::StoreError;
@@ -49,17 +49,16 @@ const PRUNE_TICKS: u32 = 720;
 /// log, and have been found.
 const PRUNE_TICK: u32 = 60;
 
-/// Gets an answer.
-type Told<T> = oneshot::Sender<Result<T, AccountsError>>;
+type AnswerSender<T> = oneshot::Sender<Result<T, AccountsError>>;
 
 /// A question that is answered beside the batches.
-type Look = Box<dyn FnOnce(&mut dyn AccountTables) + Send>;
+type TableQuery = Box<dyn FnOnce(&mut dyn AccountTables) + Send>;
 
 enum Job {
-    Reserve(ReservationOrder, Told<ReserveOutcome>),
-    Settle(Settlement, Option<Told<Vec<Crossing>>>),
-    Look(Look),
-    Expire(Told<()>),
+    Reserve(ReservationOrder, AnswerSender<ReserveOutcome>),
+    Settle(Settlement, Option<AnswerSender<Vec<Crossing>>>),
+    Query(TableQuery),
+    Expire(AnswerSender<()>),
     Stop,
 }
 
@@ -131,18 +130,18 @@ impl StoredAccounts {
         .boxed()
     }
 
-    fn look<'a, T: Send + 'static>(
+    fn query<'a, T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut dyn AccountTables) -> Result<T, StoreError> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, AccountsError>> {
         let (tell, answer) = oneshot::channel();
-        let look: Look = Box::new(move |tables| {
+        let query: TableQuery = Box::new(move |tables| {
             // Whoever asked may have gone.
             let answer = ask(tables);
             let unreachable = |error: StoreError| AccountsError::Unreachable(error.to_string());
             let _ = tell.send(answer.map_err(unreachable));
         });
-        self.send(Job::Look(look), answer)
+        self.send(Job::Query(query), answer)
     }
 }
 
@@ -170,7 +169,7 @@ impl Accounts for StoredAccounts {
         before_ms: u64,
         at_most: u32,
     ) -> BoxFuture<'_, Result<Vec<UnsettledReservation>, AccountsError>> {
-        self.look(move |tables| tables.unsettled(before_ms, at_most))
+        self.query(move |tables| tables.unsettled(before_ms, at_most))
     }
 
     fn balances(
@@ -179,7 +178,7 @@ impl Accounts for StoredAccounts {
         now_ms: u64,
         at_most: u32,
     ) -> BoxFuture<'_, Result<Vec<AccountBalance>, AccountsError>> {
-        self.look(move |tables| tables.balances(tenant, now_ms, at_most))
+        self.query(move |tables| tables.balances(tenant, now_ms, at_most))
     }
 }
 
@@ -194,10 +193,10 @@ struct Keeper {
 /// What one transaction does.
 #[derive(Default)]
 struct Batch {
-    orders: Vec<(ReservationOrder, Told<ReserveOutcome>)>,
-    settlements: Vec<(Settlement, Option<Told<Vec<Crossing>>>)>,
-    looks: Vec<Look>,
-    expires: Vec<Told<()>>,
+    orders: Vec<(ReservationOrder, AnswerSender<ReserveOutcome>)>,
+    settlements: Vec<(Settlement, Option<AnswerSender<Vec<Crossing>>>)>,
+    queries: Vec<TableQuery>,
+    expires: Vec<AnswerSender<()>>,
     stops: bool,
 }
 
@@ -206,20 +205,20 @@ impl Batch {
         match job {
             Job::Reserve(order, tell) => self.orders.push((order, tell)),
             Job::Settle(settlement, tell) => self.settlements.push((settlement, tell)),
-            Job::Look(look) => self.looks.push(look),
+            Job::Query(query) => self.queries.push(query),
             Job::Expire(tell) => self.expires.push(tell),
             Job::Stop => self.stops = true,
         }
     }
 
     fn len(&self) -> usize {
-        self.orders.len() + self.settlements.len() + self.looks.len()
+        self.orders.len() + self.settlements.len() + self.queries.len()
     }
 
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> PageRequest {
         let lines = self.orders.iter().flat_map(|(order, _)| &order.lines);
         let settled = self.settlements.iter().map(|(settlement, _)| settlement.id);
-        Wanted {
+        PageRequest {
             accounts: lines.map(|line| line.key.clone()).collect(),
             reservations: self.orders.iter().map(|(order, _)| order.id).chain(settled).collect(),
         }
@@ -228,7 +227,8 @@ impl Batch {
 
 impl Keeper {
     fn run(&mut self, waiting: &Receiver<Job>) {
-        let (mut ticks, mut looked) = (0_u32, None::<Instant>);
+        let mut ticks = 0_u32;
+        let mut ticked_at = None::<Instant>;
         loop {
             let mut batch = Batch::default();
             match waiting.recv_timeout(TICK) {
@@ -243,13 +243,14 @@ impl Keeper {
                 batch.add(job);
             }
             let (stops, expires) = (batch.stops, std::mem::take(&mut batch.expires));
-            self.work(batch);
+            self.run_batch(batch);
             if stops {
                 return;
             }
-            if !expires.is_empty() || looked.is_none_or(|looked| looked.elapsed() >= TICK) {
-                (ticks, looked) = (ticks.wrapping_add(1), Some(Instant::now()));
-                self.look_after(ticks);
+            if !expires.is_empty() || ticked_at.is_none_or(|at| at.elapsed() >= TICK) {
+                ticks = ticks.wrapping_add(1);
+                ticked_at = Some(Instant::now());
+                self.charge_and_prune(ticks);
             }
             for tell in expires {
                 let _ = tell.send(Ok(()));
@@ -257,19 +258,19 @@ impl Keeper {
         }
     }
 
-    fn work(&mut self, mut batch: Batch) {
+    fn run_batch(&mut self, mut batch: Batch) {
         let room = BATCH_MAX.saturating_sub(batch.len()).min(self.late.len());
         batch.settlements.extend(self.late.drain(..room).map(|late| (late, None)));
-        let looks = std::mem::take(&mut batch.looks);
+        let queries = std::mem::take(&mut batch.queries);
         if batch.len() > 0 {
-            self.turn_over(batch);
+            self.change_page(batch);
         }
-        looks.into_iter().for_each(|look| look(&mut *self.tables));
+        queries.into_iter().for_each(|query| query(&mut *self.tables));
     }
 
-    fn turn_over(&mut self, batch: Batch) {
+    fn change_page(&mut self, batch: Batch) {
         let (mut granted, mut crossed) = (Vec::new(), Vec::new());
-        let done = self.tables.turn_over(&batch.wanted(), &mut |page: &mut AccountPage| {
+        let done = self.tables.change_page(&batch.wanted(), &mut |page: &mut AccountPage| {
             // Money that comes back is there for whoever asks in the same breath.
             let settle = |(one, _): &(Settlement, _)| page.settle(one.id, one.spent, &one.alerts);
             crossed = batch.settlements.iter().map(settle).collect();
@@ -307,21 +308,21 @@ impl Keeper {
     }
 
     /// Charges reservations whose time is over, and removes what nobody asks for any more.
-    fn look_after(&mut self, ticks: u32) {
+    fn charge_and_prune(&mut self, ticks: u32) {
         let now_ms = self.clock.now_ms();
-        let looked = self.tables.expired(now_ms, EXPIRED_MAX).and_then(|ids| {
+        let charged = self.tables.expired(now_ms, EXPIRED_MAX).and_then(|ids| {
             if !ids.is_empty() {
                 tracing::warn!(requests = ids.len(), "what nobody settled is charged in full");
                 let reservations = ids.iter().copied().collect();
-                let wanted = Wanted { reservations, ..Wanted::default() };
-                self.tables.turn_over(&wanted, &mut |page: &mut AccountPage| {
+                let wanted = PageRequest { reservations, ..PageRequest::default() };
+                self.tables.change_page(&wanted, &mut |page: &mut AccountPage| {
                     page.unreadable.values().for_each(|error| tracing::error!(%error));
                     ids.iter().for_each(|id| page.expire(*id, now_ms));
                 })?;
             }
             if ticks % PRUNE_TICKS == PRUNE_TICK { self.tables.prune(now_ms) } else { Ok(()) }
         });
-        if let Err(error) = looked {
+        if let Err(error) = charged {
             tracing::warn!(%error, "what nobody settled could not be charged");
         }
     }

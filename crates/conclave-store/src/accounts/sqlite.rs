@@ -1,6 +1,8 @@
 //! Accounts and reservations in SQLite, in the operational database of a data directory.
 
-use super::tables::{AccountTables, ReservationRow, Wanted, account_key, add_reservation, changes};
+use super::tables::{
+    AccountTables, PageRequest, ReservationRow, account_key, add_reservation, changes,
+};
 use crate::db::{OPS, id_in, open_writer};
 use crate::error::StoreError;
 use crate::keys::{Note, leave_note};
@@ -63,7 +65,7 @@ impl SqliteAccounts {
 
     fn change(
         &mut self,
-        wanted: &Wanted,
+        wanted: &PageRequest,
         work: &mut dyn FnMut(&mut AccountPage),
     ) -> rusqlite::Result<()> {
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -75,7 +77,7 @@ impl SqliteAccounts {
     }
 }
 
-fn read(tx: &Transaction<'_>, wanted: &Wanted) -> rusqlite::Result<AccountPage> {
+fn read(tx: &Transaction<'_>, wanted: &PageRequest) -> rusqlite::Result<AccountPage> {
     let mut page = AccountPage::default();
     let mut find = tx.prepare_cached(
         "SELECT most, lines, tenant, made_ms, expires_ms, charged FROM purse_hold WHERE id = ?1",
@@ -179,9 +181,9 @@ fn abandoned(tx: &Transaction<'_>, long_ago: i64) -> rusqlite::Result<Vec<Note>>
 }
 
 impl AccountTables for SqliteAccounts {
-    fn turn_over(
+    fn change_page(
         &mut self,
-        wanted: &Wanted,
+        wanted: &PageRequest,
         work: &mut dyn FnMut(&mut AccountPage),
     ) -> Result<(), StoreError> {
         let named = StoreError::database(&self.path);

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// Which accounts and reservations a transaction is about; accounts of known reservations come by themselves.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct PageRequest {
     pub(crate) accounts: BTreeSet<AccountKey>,
     pub(crate) reservations: BTreeSet<[u8; 16]>,
 }
@@ -22,9 +22,9 @@ pub(crate) trait AccountTables: Send {
     ///
     /// # Errors
     /// When the database refuses; nothing is changed then, as far as can be known.
-    fn turn_over(
+    fn change_page(
         &mut self,
-        wanted: &Wanted,
+        wanted: &PageRequest,
         work: &mut dyn FnMut(&mut AccountPage),
     ) -> Result<(), StoreError>;
 

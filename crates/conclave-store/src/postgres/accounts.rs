@@ -7,8 +7,8 @@ use super::books::leave_note;
 use super::link::{Conn, Connector, LinkError, Param};
 use super::session::Session;
 use crate::accounts::{
-    AccountTables, CHARGED_KEPT_MS, Changes, ReservationRow, Wanted, account_key, add_reservation,
-    changes,
+    AccountTables, CHARGED_KEPT_MS, Changes, PageRequest, ReservationRow, account_key,
+    add_reservation, changes,
 };
 use crate::error::StoreError;
 use crate::keys::Note;
@@ -245,9 +245,9 @@ pub(super) fn insert_accounts(conn: &Conn, page: &AccountPage) -> Result<(), Lin
 }
 
 impl AccountTables for PgAccounts {
-    fn turn_over(
+    fn change_page(
         &mut self,
-        wanted: &Wanted,
+        wanted: &PageRequest,
         work: &mut dyn FnMut(&mut AccountPage),
     ) -> Result<(), StoreError> {
         let fresh: BTreeSet<_> = wanted.accounts.difference(&self.known).cloned().collect();
