@@ -10,7 +10,7 @@ use crate::drift;
 use crate::sentences::sentences;
 use crate::{ClassifyError, Features, Linear, Transformer, Voice};
 use conclave_core::{Category, Score};
-use conclave_detect::{AsReply, ClassifierError, Estimate, Fault, Manner, TextClassifier};
+use conclave_detect::{AsReply, ClassifierError, Estimate, Manner, MannerFault, TextClassifier};
 use std::sync::OnceLock;
 
 /// The second tier cannot judge a text of which it knows less than this share.
@@ -82,8 +82,8 @@ pub struct Logits {
 pub struct ReplyLogits {
     /// Harm, whatever the fault.
     pub harm: Pair,
-    /// Each fault, in the order of [`Fault::ALL`].
-    pub faults: [Pair; Fault::ALL.len()],
+    /// Each fault, in the order of [`MannerFault::ALL`].
+    pub faults: [Pair; MannerFault::ALL.len()],
 }
 
 impl Ensemble {
@@ -244,7 +244,7 @@ impl Ensemble {
         let first = self.reply_logits(asked, reply);
         let second = self.ask_second(asked, reply)?;
         let said = |name| self.reply_output(&first, second.as_ref(), name);
-        let faults = Fault::ALL.map(|fault| said(fault.as_str()));
+        let faults = MannerFault::ALL.map(|fault| said(fault.as_str()));
         Ok(ReplyLogits { harm: said("reply"), faults })
     }
 
@@ -259,7 +259,7 @@ impl Ensemble {
             let (first, second) = self.reply_output(first, second, name);
             Score::new(meeting.score(group, first, second))
         };
-        let meeting = |fault: Fault| self.calibration.manner.get(fault.as_str());
+        let meeting = |fault: MannerFault| self.calibration.manner.get(fault.as_str());
         AsReply {
             harm: score(&self.calibration.reply, "reply"),
             manner: Manner::of(|fault| {
@@ -312,7 +312,7 @@ impl TextClassifier for Ensemble {
         let group = group(language, reply);
         let guess = self.reply_scores(group, &first, None);
         let doubtful = |score: Score| self.unsure(score.get());
-        let faults = Fault::ALL.map(|fault| guess.manner.shows(fault));
+        let faults = MannerFault::ALL.map(|fault| guess.manner.shows(fault));
         if !doubtful(guess.harm) && !faults.into_iter().any(doubtful) {
             return Ok(guess);
         }

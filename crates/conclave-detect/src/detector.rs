@@ -8,8 +8,8 @@ use crate::pattern::{BUILTIN, Book};
 use crate::sight::Sight;
 use crate::trend::READ_TOGETHER;
 use crate::{
-    AsReply, ClassifierError, ConversationReading, DetectError, DriftMarks, Estimate, Explanation,
-    Frame, Reading, Signal, SignalKind, TextClassifier, Trend,
+    AsReply, ClassifierError, ConversationReading, DetectError, DriftMarks, Estimate, Frame,
+    Reading, ReadingExplanation, Signal, SignalKind, TextClassifier, Trend,
 };
 use conclave_core::{Category, Mode, Role, Score, Threshold};
 use std::borrow::Cow;
@@ -166,10 +166,10 @@ impl Detector {
 
     /// Why a text is read as it is.
     #[must_use]
-    pub fn explain(&self, text: &str, mode: Mode) -> Explanation {
+    pub fn explain(&self, text: &str, mode: Mode) -> ReadingExplanation {
         let sight = self.look(text);
         let reading = judge(&sight, mode);
-        Explanation::of(text, &sight, reading)
+        ReadingExplanation::of(text, &sight, reading)
     }
 
     fn look(&self, text: &str) -> Sight {

@@ -22,7 +22,7 @@ pub struct ThresholdStep {
 
 /// What one signal gave to the score it counts in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Contribution {
+pub struct SignalContribution {
     /// Which score: `harm`, `crisis` or `injection`.
     pub score: String,
     /// The signal.
@@ -50,7 +50,7 @@ pub struct Replacement {
 
 /// Everything that led to a reading.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Explanation {
+pub struct ReadingExplanation {
     /// The reading itself.
     pub reading: Reading,
     /// `harmful` or `safe`.
@@ -58,7 +58,7 @@ pub struct Explanation {
     /// How the line in force came about.
     pub threshold: Vec<ThresholdStep>,
     /// Which signal gave which part.
-    pub contributions: Vec<Contribution>,
+    pub contributions: Vec<SignalContribution>,
     /// What was read harmlessly.
     pub replaced: Vec<Replacement>,
     /// The factor that asking how to do it put on the harm, in hundredths.
@@ -67,7 +67,7 @@ pub struct Explanation {
     pub disguises: Vec<String>,
 }
 
-impl Explanation {
+impl ReadingExplanation {
     /// Puts together why a text was read as it was.
     pub(crate) fn of(text: &str, sight: &Sight, reading: Reading) -> Self {
         let original: Vec<char> = text.chars().collect();
@@ -168,7 +168,7 @@ fn threshold_steps(reading: &Reading) -> Vec<ThresholdStep> {
 
 /// What each signal gave: how much it raised its score when signals are taken in order of weight, so
 /// that the parts add up to the score, and words that were already counted add nothing.
-fn contributions(sight: &Sight, reading: &Reading, original: &[char]) -> Vec<Contribution> {
+fn contributions(sight: &Sight, reading: &Reading, original: &[char]) -> Vec<SignalContribution> {
     let mut order: Vec<&Seen> = sight.seen.iter().collect();
     order.sort_by(|a, b| b.signal.weight.get().total_cmp(&a.signal.weight.get()));
     let factor = reading.harm.get() / reading.harm_unamplified.get().max(f32::MIN_POSITIVE);
@@ -189,7 +189,7 @@ fn contributions(sight: &Sight, reading: &Reading, original: &[char]) -> Vec<Con
         };
         let signal = seen.signal.clone();
         let quote = original.get(signal.start..signal.end).unwrap_or_default().iter().collect();
-        parts.push(Contribution { score: score.into(), signal, quote, part });
+        parts.push(SignalContribution { score: score.into(), signal, quote, part });
         before = after;
     }
     parts

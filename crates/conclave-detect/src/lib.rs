@@ -23,11 +23,11 @@ pub use classifier::{CLASSIFIER_CAP, ClassifierError, Estimate, TextClassifier};
 pub use conversation::ConversationReading;
 pub use detector::Detector;
 pub use drift::{
-    Course, DriftAction, DriftAlert, DriftKind, DriftMarks, DriftState, Evidence, Observed,
+    Course, DriftAction, DriftAlert, DriftEvidence, DriftKind, DriftMarks, DriftState, Observed,
 };
 pub use error::DetectError;
-pub use explain::{Contribution, Explanation, Replacement, ThresholdStep};
+pub use explain::{ReadingExplanation, Replacement, SignalContribution, ThresholdStep};
 pub use fold::{WordTable, plain_form};
-pub use manner::{AsReply, Fault, Manner};
+pub use manner::{AsReply, Manner, MannerFault};
 pub use reading::{Frame, Reading, Signal, SignalKind};
 pub use trend::{Escalation, READ_TOGETHER, Trend};

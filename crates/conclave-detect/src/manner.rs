@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 /// What can be wrong with how a reply treats somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum MannerFault {
     /// It goes along with a wish to harm, others or oneself.
     Encourages,
     /// It makes little of a feeling, stays cold, lectures, or turns away.
@@ -19,7 +19,7 @@ pub enum Fault {
     Binds,
 }
 
-impl Fault {
+impl MannerFault {
     /// Every fault, in the order in which [`Manner`] keeps them.
     pub const ALL: [Self; 5] =
         [Self::Encourages, Self::Dismisses, Self::Deceives, Self::Demeans, Self::Binds];
@@ -40,18 +40,18 @@ impl Fault {
 /// How strongly a reply shows each fault: a score of three tenths is reached by eight in a thousand
 /// harmless replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Manner([Score; Fault::ALL.len()]);
+pub struct Manner([Score; MannerFault::ALL.len()]);
 
 impl Manner {
     /// Asks for the score of each fault.
     #[must_use]
-    pub fn of(score: impl Fn(Fault) -> Score) -> Self {
-        Self(Fault::ALL.map(score))
+    pub fn of(score: impl Fn(MannerFault) -> Score) -> Self {
+        Self(MannerFault::ALL.map(score))
     }
 
     /// How strongly it shows this one.
     #[must_use]
-    pub const fn shows(&self, fault: Fault) -> Score {
+    pub const fn shows(&self, fault: MannerFault) -> Score {
         self.0[fault as usize]
     }
 }
@@ -59,7 +59,7 @@ impl Manner {
 impl Serialize for Manner {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for fault in Fault::ALL {
+        for fault in MannerFault::ALL {
             map.serialize_entry(fault.as_str(), &self.shows(fault))?;
         }
         map.end()
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn each_fault_keeps_its_own_score() {
         let manner =
-            Manner::of(|fault| Score::new(if fault == Fault::Demeans { 0.5 } else { 0.0 }));
-        let shown = Fault::ALL.map(|fault| manner.shows(fault).hundredths());
+            Manner::of(|fault| Score::new(if fault == MannerFault::Demeans { 0.5 } else { 0.0 }));
+        let shown = MannerFault::ALL.map(|fault| manner.shows(fault).hundredths());
         assert_eq!(shown, [0, 0, 0, 50, 0]);
         let written = serde_json::to_value(manner).unwrap();
         assert_eq!(written["demeans"], serde_json::json!(0.5));

@@ -20,7 +20,7 @@ mod talk;
 pub use conclave_detect::Reading;
 pub use conclave_ports::*;
 
-pub use check::{Answer, Checker, LineError, PiiLine, Question, VoteLine};
+pub use check::{CheckAnswer, Checker, LineError, PiiLine, Question, VoteLine};
 pub use conclude::{
     Choice, Decision, DecisionEntry, DecisionWords, DeliverError, Delivered, Delivery,
     RecordedDecision, Reply, Stop, Terms, Window, about_model, bars_value, guard_rows, panel_value,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// What a difference amounts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Turn {
+pub enum FigureChange {
     /// Outside the joint interval, for the better.
     Better,
     /// Outside the joint interval, for the worse.
@@ -38,7 +38,7 @@ pub struct Change {
     /// Now less then, with the joint interval.
     pub difference: Estimate,
     /// What it amounts to.
-    pub turn: Turn,
+    pub turn: FigureChange,
 }
 
 /// A figure that is compared: its field, whether more of it is better, and where it stands.
@@ -80,11 +80,11 @@ fn change(now: &Group, then: &Group, (figure, more_is_better, of): Compared) -> 
     let (after, before) = (of(&now.figures)?, of(&then.figures)?);
     let difference = after.less(before);
     let turn = if difference.low <= 0.0 && difference.high >= 0.0 {
-        Turn::Unclear
+        FigureChange::Unclear
     } else if (difference.value > 0.0) == more_is_better {
-        Turn::Better
+        FigureChange::Better
     } else {
-        Turn::Worse
+        FigureChange::Worse
     };
     Some(Change {
         kind: now.kind,
@@ -125,7 +125,7 @@ mod tests {
         Report::of(Setting::default(), &harmful.chain(safe).collect::<Vec<_>>(), 1.0)
     }
 
-    fn turn(report: &Report, figure: &str) -> Turn {
+    fn turn(report: &Report, figure: &str) -> FigureChange {
         let wanted = |change: &&Change| change.kind == Kind::Task && change.figure == figure;
         report.changes.iter().find(wanted).unwrap().turn
     }
@@ -133,12 +133,12 @@ mod tests {
     #[test]
     fn only_differences_outside_the_joint_interval_are_called_better_or_worse() {
         let after = report(90, 30).against(&report(50, 10));
-        assert_eq!(turn(&after, "recall"), Turn::Better);
-        assert_eq!(turn(&after, "fpr"), Turn::Worse);
-        assert_eq!(turn(&after, "safe_over_floor"), Turn::Worse);
+        assert_eq!(turn(&after, "recall"), FigureChange::Better);
+        assert_eq!(turn(&after, "fpr"), FigureChange::Worse);
+        assert_eq!(turn(&after, "safe_over_floor"), FigureChange::Worse);
         let little = report(52, 10).against(&report(50, 10));
-        assert_eq!(turn(&little, "recall"), Turn::Unclear);
-        assert_eq!(turn(&little, "fpr"), Turn::Unclear);
+        assert_eq!(turn(&little, "recall"), FigureChange::Unclear);
+        assert_eq!(turn(&little, "fpr"), FigureChange::Unclear);
         let recall = little.changes.iter().find(|change| change.figure == "recall").unwrap();
         assert!((recall.difference.value - 0.02).abs() < 1e-9);
     }
@@ -150,7 +150,7 @@ mod tests {
         let read = Report::from_json(&json).unwrap();
         assert_eq!(read.groups.len(), before.groups.len());
         let after = report(90, 10).against(&read);
-        assert_eq!(turn(&after, "recall"), Turn::Better);
+        assert_eq!(turn(&after, "recall"), FigureChange::Better);
         assert!(after.baseline.is_some());
         assert!(Report::from_json(b"{}").unwrap_err().contains("not a report"));
         let other = String::from_utf8(json).unwrap().replace("conclave-eval/1", "conclave-eval/9");

@@ -23,7 +23,7 @@ mod table;
 mod theme;
 mod visible;
 
-pub use baseline::{Change, Turn};
+pub use baseline::{Change, FigureChange};
 pub use calibration::{Bin, Calibration};
 pub use chance::{Chance, hash};
 pub use detail::{Detail, Example};

@@ -3,7 +3,7 @@
 //! **Invariant:** every text that came from a row or a file name is escaped, and its invisible
 //! characters are spelled out.
 
-use crate::baseline::{Change, Turn};
+use crate::baseline::{Change, FigureChange};
 use crate::calibration::Bin;
 use crate::detail::{Detail, Example};
 use crate::estimate::{Estimate, count};
@@ -128,7 +128,7 @@ impl Report {
     /// When the page cannot be written out, which memory alone can cause.
     pub fn to_html(&self) -> Result<String, askama::Error> {
         let setting = &self.setting;
-        let clear = self.changes.iter().filter(|change| change.turn != Turn::Unclear);
+        let clear = self.changes.iter().filter(|change| change.turn != FigureChange::Unclear);
         let changes: Vec<_> = clear.map(change_view).collect();
         Page {
             rows: self.rows,
@@ -229,7 +229,7 @@ fn change_view(change: &Change) -> ChangeView {
         after: decimal(change.after),
         difference: format!("{:+.3}", difference.value),
         interval: format!("{:+.3} to {:+.3}", difference.low, difference.high),
-        word: if change.turn == Turn::Better { "better" } else { "worse" },
+        word: if change.turn == FigureChange::Better { "better" } else { "worse" },
     }
 }
 

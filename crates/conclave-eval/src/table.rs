@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** names come from files and may be hostile: nothing but what can be seen is printed.
 
-use crate::baseline::{Change, Turn};
+use crate::baseline::{Change, FigureChange};
 use crate::estimate::Estimate;
 use crate::figures::{Figures, Latency};
 use crate::group::{Group, Kind};
@@ -82,7 +82,8 @@ impl Report {
         if self.baseline.is_none() {
             return String::new();
         }
-        let clear: Vec<_> = self.changes.iter().filter(|c| c.turn != Turn::Unclear).collect();
+        let clear: Vec<_> =
+            self.changes.iter().filter(|c| c.turn != FigureChange::Unclear).collect();
         let mut text = format!(
             "\nAgainst the baseline: {} of {} figures differ by more than chance allows\n",
             clear.len(),
@@ -94,7 +95,7 @@ impl Report {
 }
 
 fn difference(change: &Change) -> String {
-    let word = if change.turn == Turn::Better { "better" } else { "WORSE " };
+    let word = if change.turn == FigureChange::Better { "better" } else { "WORSE " };
     let Change { name, scope, figure, before, after, .. } = change;
     let (low, high) = (change.difference.low, change.difference.high);
     let name = shown(&format!("{name} ({scope})"), NAME_WIDTH + 8);

@@ -9,7 +9,7 @@ pub(crate) const LINES_MAX: usize = 16;
 
 /// What a limit holds for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum BudgetScope {
     /// A tenant.
     Tenant,
     /// An API key.
@@ -22,7 +22,7 @@ pub enum Scope {
     Recipe,
 }
 
-impl Scope {
+impl BudgetScope {
     const ALL: [Self; 5] = [Self::Tenant, Self::Key, Self::User, Self::Session, Self::Recipe];
 
     /// The stable name.
@@ -65,7 +65,7 @@ pub struct AccountKey {
     /// The tenant's number.
     pub tenant: u64,
     /// What the name means.
-    pub scope: Scope,
+    pub scope: BudgetScope,
     /// Who; empty for the tenant itself, and for all who have no name together.
     pub name: String,
     /// How long it counts.
@@ -84,7 +84,7 @@ impl AccountKey {
 
 /// One limit a request counts towards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct AccountLimit {
     /// Whose account.
     pub key: AccountKey,
     /// How much there may be in it.

@@ -42,7 +42,7 @@ impl EvidenceKind {
 /// What shows that somebody said it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Evidence {
+pub struct ConsentEvidence {
     /// How.
     pub kind: EvidenceKind,
     /// Where it can be found, such as the number of a form.
@@ -55,7 +55,7 @@ pub struct Withdrawal {
     /// When.
     pub at_ms: u64,
     /// What shows it.
-    pub evidence: Evidence,
+    pub evidence: ConsentEvidence,
 }
 
 /// What one person agreed to at one time.
@@ -76,13 +76,13 @@ pub struct ConsentRecord {
     #[serde(default)]
     pub expires_ms: Option<u64>,
     /// What shows it.
-    pub evidence: Evidence,
+    pub evidence: ConsentEvidence,
     /// Set once it was taken back, and never unset.
     #[serde(default)]
     pub withdrawn: Option<Withdrawal>,
 }
 
-impl Evidence {
+impl ConsentEvidence {
     /// Whether it can be kept.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ fn record(given_ms: u64) -> ConsentRecord {
         parties: vec!["University".into()],
         given_ms,
         expires_ms: None,
-        evidence: Evidence { kind: EvidenceKind::Written, reference: "form 7".into() },
+        evidence: ConsentEvidence { kind: EvidenceKind::Written, reference: "form 7".into() },
         withdrawn: None,
     }
 }

@@ -25,7 +25,7 @@ pub enum LabelEffect {
 
 /// One label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label {
+pub struct TraditionalLabel {
     /// How it is written on content, such as `tk_ss`.
     pub code: &'static str,
     /// What Local Contexts calls it.
@@ -34,12 +34,12 @@ pub struct Label {
     pub effect: LabelEffect,
 }
 
-const fn label(code: &'static str, name: &'static str, effect: LabelEffect) -> Label {
-    Label { code, name, effect }
+const fn label(code: &'static str, name: &'static str, effect: LabelEffect) -> TraditionalLabel {
+    TraditionalLabel { code, name, effect }
 }
 
 /// Every label.
-pub const LABELS: [Label; 20] = [
+pub const LABELS: [TraditionalLabel; 20] = [
     label("tk_a", "TK Attribution", LabelEffect::Flag),
     label("tk_cl", "TK Clan", LabelEffect::OnlyFor("clan")),
     label("tk_f", "TK Family", LabelEffect::OnlyFor("family")),
@@ -62,7 +62,7 @@ pub const LABELS: [Label; 20] = [
     label("tk_cb", "TK Open to Collaboration", LabelEffect::Tells),
 ];
 
-impl Label {
+impl TraditionalLabel {
     /// The label that is written so: `TK SS`, `tk-ss` and `tk_ss` are the same.
     #[must_use]
     pub fn parse(written: &str) -> Option<&'static Self> {
@@ -78,11 +78,11 @@ mod tests {
     #[test]
     fn labels_are_found_however_they_are_written_and_have_one_code_each() {
         for label in &LABELS {
-            assert_eq!(Label::parse(label.code), Some(label));
+            assert_eq!(TraditionalLabel::parse(label.code), Some(label));
             assert_eq!(LABELS.iter().filter(|other| other.code == label.code).count(), 1);
         }
-        assert_eq!(Label::parse(" TK SS ").unwrap().name, "TK Secret/Sacred");
-        assert_eq!(Label::parse("tk_zz"), None);
-        assert_eq!(Label::parse(""), None);
+        assert_eq!(TraditionalLabel::parse(" TK SS ").unwrap().name, "TK Secret/Sacred");
+        assert_eq!(TraditionalLabel::parse("tk_zz"), None);
+        assert_eq!(TraditionalLabel::parse(""), None);
     }
 }

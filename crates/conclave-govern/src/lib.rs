@@ -21,15 +21,15 @@ mod spelling;
 mod telling;
 mod tenant_name;
 
-pub use allowance::{AccountKey, Line, Price, Scope, Scopes};
+pub use allowance::{AccountKey, AccountLimit, BudgetScope, Price, Scopes};
 pub use consent::{
-    ConsentAsk, ConsentRecord, ConsentState, Evidence, EvidenceKind, Withdrawal,
+    ConsentAsk, ConsentEvidence, ConsentRecord, ConsentState, EvidenceKind, Withdrawal,
     check as check_consent,
 };
 pub use culture::{CulturalAsk, CulturalFinding, Issue};
 pub use dollars::Usd;
 pub use jurisdiction::{JurisdictionRuling, Jurisdictions, Transfer};
-pub use labels::{LABELS, Label, LabelEffect};
+pub use labels::{LABELS, LabelEffect, TraditionalLabel};
 pub use looking::{Protocols, look};
 pub use names::{NAME_BYTES_MAX, Unfit};
 pub use period::{Period, date_of, day_of, parse_date};
@@ -39,7 +39,7 @@ pub use policy::{
 };
 pub use protocol::{Mention, Protocol, Restriction, Term, community_id};
 pub use rates::{RATE_MAX, Rate, Rates};
-pub use review::{NewReview, Priority, ReviewKind};
+pub use review::{NewReview, ReviewKind, ReviewPriority};
 pub use review_steps::{
     Claim, Decider, Given, LEASE_MS, Notice, Review, ReviewRefusal, ReviewStatus, Ruling, Said,
 };

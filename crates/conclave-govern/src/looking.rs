@@ -3,7 +3,7 @@
 //! **Invariant:** when unsure, hold. A finding quotes nothing of what was looked at.
 
 use crate::culture::{CulturalAsk, CulturalFinding, Issue};
-use crate::labels::{Label, LabelEffect};
+use crate::labels::{LabelEffect, TraditionalLabel};
 use crate::protocol::{Mention, Protocol, Restriction, Term, community_id};
 use crate::season::{Calendar, calendar};
 use crate::spelling::{is_unspaced, plain, unspaced};
@@ -177,7 +177,7 @@ pub fn look(protocols: &Protocols, ask: &CulturalAsk) -> CulturalFinding {
     unknown_affiliations(protocols, ask, &mut findings);
     let named: Vec<_> = ask.texts.iter().map(|text| protocols.named_in(text)).collect();
     for (at, protocol) in protocols.all.iter().enumerate() {
-        let told = weigh_terms(protocols, at, (ask, &named), &mut findings);
+        let told = weigh_terms(protocols, at, ask, &named, &mut findings);
         if told || is_of(protocol, ask) {
             weigh_protocol(protocol, protocols, ask, &mut findings);
         }
@@ -216,7 +216,8 @@ fn unknown_affiliations(protocols: &Protocols, ask: &CulturalAsk, findings: &mut
 fn weigh_terms(
     protocols: &Protocols,
     at: usize,
-    (ask, named): (&CulturalAsk, &[BTreeSet<(usize, usize)>]),
+    ask: &CulturalAsk,
+    named: &[BTreeSet<(usize, usize)>],
     findings: &mut Findings,
 ) -> bool {
     let protocol = &protocols.all[at];
@@ -302,7 +303,7 @@ fn weigh_label(
     ask: &CulturalAsk,
     findings: &mut Findings,
 ) {
-    let Some(label) = Label::parse(written) else {
+    let Some(label) = TraditionalLabel::parse(written) else {
         let detail = "A label stands on it that is not on the list of TK labels.";
         return findings.add(Weight::Hold, owner, "label_unknown", detail);
     };

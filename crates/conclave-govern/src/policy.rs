@@ -4,7 +4,7 @@
 //! one that would be laxer is refused when it is written.
 
 use crate::allowance::LINES_MAX;
-use crate::{AccountKey, Line, Period, Price, Rates, Scope, Scopes, Usd};
+use crate::{AccountKey, AccountLimit, BudgetScope, Period, Price, Rates, Scopes, Usd};
 use conclave_core::{Bars, FLOOR, GuardKind, MicroUsd, Mode, Scrutiny};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -369,15 +369,15 @@ impl TenantPolicy {
         self.max_cost_per_request_usd.is_some() || !self.allowances().is_empty()
     }
 
-    fn allowances(&self) -> Vec<(Scope, Period, MicroUsd)> {
+    fn allowances(&self) -> Vec<(BudgetScope, Period, MicroUsd)> {
         let tenant =
             Allowance { daily_usd: self.daily_budget_usd, monthly_usd: self.monthly_budget_usd };
         let all = [
-            (Scope::Tenant, tenant),
-            (Scope::Key, self.per_key),
-            (Scope::User, self.per_user),
-            (Scope::Session, self.per_session),
-            (Scope::Recipe, self.per_recipe),
+            (BudgetScope::Tenant, tenant),
+            (BudgetScope::Key, self.per_key),
+            (BudgetScope::User, self.per_user),
+            (BudgetScope::Session, self.per_session),
+            (BudgetScope::Recipe, self.per_recipe),
         ];
         let each = all.into_iter().flat_map(|(scope, allowed)| {
             let day = allowed.daily_usd.map(|limit| (scope, Period::Day, limit.0));
@@ -390,17 +390,17 @@ impl TenantPolicy {
     /// Every limit that a request counts towards. Whoever has no name shares one account with all
     /// others who have none; a request without a recipe counts towards none.
     #[must_use]
-    pub fn lines(&self, tenant: u64, scopes: &Scopes, now_ms: u64) -> Vec<Line> {
-        let line = |(scope, period, limit): (Scope, Period, MicroUsd)| {
+    pub fn lines(&self, tenant: u64, scopes: &Scopes, now_ms: u64) -> Vec<AccountLimit> {
+        let line = |(scope, period, limit): (BudgetScope, Period, MicroUsd)| {
             let name = match scope {
-                Scope::Tenant => "",
-                Scope::Key => scopes.key.as_deref().unwrap_or(""),
-                Scope::User => scopes.user.as_deref().unwrap_or(""),
-                Scope::Session => scopes.session.as_deref().unwrap_or(""),
-                Scope::Recipe => scopes.recipe.as_deref()?,
+                BudgetScope::Tenant => "",
+                BudgetScope::Key => scopes.key.as_deref().unwrap_or(""),
+                BudgetScope::User => scopes.user.as_deref().unwrap_or(""),
+                BudgetScope::Session => scopes.session.as_deref().unwrap_or(""),
+                BudgetScope::Recipe => scopes.recipe.as_deref()?,
             };
             let (name, number) = (name.to_owned(), period.number_at(now_ms));
-            Some(Line { key: AccountKey { tenant, scope, name, period, number }, limit })
+            Some(AccountLimit { key: AccountKey { tenant, scope, name, period, number }, limit })
         };
         self.allowances().into_iter().filter_map(line).collect()
     }

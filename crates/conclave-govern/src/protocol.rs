@@ -3,7 +3,7 @@
 //! **Invariant:** whoever reads a protocol without being of the community sees no word of it that the
 //! community has not made public.
 
-use crate::labels::Label;
+use crate::labels::TraditionalLabel;
 use crate::names::{NAME_BYTES_MAX, Unfit, named_list, sentence};
 use crate::season::Season;
 use crate::spelling::{plain, unspaced};
@@ -113,7 +113,8 @@ impl Protocol {
         sentence("contact", &self.contact, 0, WORDS_BYTES_MAX)?;
         named_list("audiences", &self.audiences, 0, AUDIENCES_MAX)?;
         named_list("labels", &self.labels, 0, AUDIENCES_MAX)?;
-        if let Some(odd) = self.labels.iter().find(|label| Label::parse(label).is_none()) {
+        if let Some(odd) = self.labels.iter().find(|label| TraditionalLabel::parse(label).is_none())
+        {
             return Err(Unfit::new("labels", format!("must be TK labels; `{odd}` is none")));
         }
         if self.seasons.len() > SEASONS_MAX || self.restrictions.len() > AUDIENCES_MAX {

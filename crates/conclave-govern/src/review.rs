@@ -37,7 +37,7 @@ impl ReviewKind {
 /// How soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Priority {
+pub enum ReviewPriority {
     /// Routine: within fourteen days.
     Low,
     /// Important: within seven days.
@@ -48,7 +48,7 @@ pub enum Priority {
     Urgent,
 }
 
-impl Priority {
+impl ReviewPriority {
     /// The stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -101,7 +101,7 @@ pub struct NewReview {
     /// What is the matter.
     pub issues: Vec<Issue>,
     /// How soon.
-    pub priority: Priority,
+    pub priority: ReviewPriority,
     /// The decision whose sealed words are held; they stand nowhere else.
     pub audit_id: Option<AuditId>,
     /// The key or person that is told of the ruling.

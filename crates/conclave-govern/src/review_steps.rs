@@ -9,7 +9,7 @@
 use crate::culture::Issue;
 use crate::names::{Unfit, sentence};
 use crate::protocol::community_id;
-use crate::review::{NewReview, Priority, ReviewKind};
+use crate::review::{NewReview, ReviewKind, ReviewPriority};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -215,7 +215,7 @@ pub struct Review {
     /// What is the matter.
     pub issues: Vec<Issue>,
     /// How soon.
-    pub priority: Priority,
+    pub priority: ReviewPriority,
     /// The decision whose sealed words are held.
     pub audit_id: Option<String>,
     /// Who is told of the ruling.
@@ -490,7 +490,7 @@ impl Review {
         }
         let half_ms = self.waiting_since_ms + self.due_ms.saturating_sub(self.waiting_since_ms) / 2;
         if now_ms >= self.due_ms.saturating_add(GRACE_MS) {
-            self.priority = Priority::Urgent;
+            self.priority = ReviewPriority::Urgent;
             self.call_council(now_ms);
             return Some(Notice::Overdue);
         }

@@ -12,7 +12,7 @@ fn new(community: Option<&str>, four_eyes: bool) -> NewReview {
         community: community.map(str::to_owned),
         others: vec![],
         issues: vec![],
-        priority: Priority::Urgent,
+        priority: ReviewPriority::Urgent,
         audit_id: None,
         author: Some("author".into()),
         subject: None,

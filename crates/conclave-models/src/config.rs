@@ -1,7 +1,7 @@
 //! What an administrator says about a provider.
 
 use crate::breaker::BreakerLimits;
-use crate::protocol::Protocol;
+use crate::protocol::ProviderProtocol;
 use crate::ssrf::AddressError;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ pub struct ProviderConfig {
     /// Its name, for logs and the ledger.
     pub name: String,
     /// What it speaks.
-    pub protocol: Protocol,
+    pub protocol: ProviderProtocol,
     /// Where it is, up to but without `/chat/completions`, `/messages` or `/openai/deployments`.
     pub base_url: String,
     /// Its keys; requests are shared between them.
@@ -57,7 +57,7 @@ impl ProviderConfig {
         Self {
             name: name.into(),
             base_url: base_url.into(),
-            protocol: Protocol::default(),
+            protocol: ProviderProtocol::default(),
             api_keys: Vec::new(),
             upstream_model: None,
             timeout: Duration::from_secs(60),

@@ -5,7 +5,7 @@ use crate::body::{UpstreamBody, vector_request};
 use crate::config::{ConfigError, ProviderConfig, is_reasoning_model, takes_temperature};
 use crate::fault::Fault;
 use crate::link::{Call, Link, Pieces, Received};
-use crate::protocol::Protocol;
+use crate::protocol::ProviderProtocol;
 use crate::reply::{Proposal, read_reply};
 use crate::ssrf::{Lookup, system_lookup};
 use crate::vectors::read_vectors;
@@ -150,7 +150,7 @@ impl HostedModel {
         Ok(self.settle(request, proposal))
     }
 
-    fn protocol(&self) -> &Protocol {
+    fn protocol(&self) -> &ProviderProtocol {
         &self.provider.link.config.protocol
     }
 
@@ -178,8 +178,8 @@ impl HostedModel {
 
     fn understand(&self, bytes: &[u8]) -> Result<Proposal, Fault> {
         match self.protocol() {
-            Protocol::OpenAi | Protocol::Azure { .. } => read_reply(bytes),
-            Protocol::Anthropic => anthropic::read_reply(bytes),
+            ProviderProtocol::OpenAi | ProviderProtocol::Azure { .. } => read_reply(bytes),
+            ProviderProtocol::Anthropic => anthropic::read_reply(bytes),
         }
     }
 
@@ -189,7 +189,7 @@ impl HostedModel {
         let takes = takes_temperature(model, &request.body);
         let temperature =
             request.temperature.filter(|_| takes && config.temperature.applies(request.attempt));
-        if config.protocol == Protocol::Anthropic {
+        if config.protocol == ProviderProtocol::Anthropic {
             let stream = config.stream_upstream || in_pieces;
             let tokens_max = config.reply_tokens_max;
             return anthropic::body(request, (model, stream), tokens_max, temperature);

@@ -42,11 +42,11 @@ pub use builtin::Builtin;
 pub use chain::{Chain, PricedModel};
 pub use config::{ApiKey, ConfigError, ProviderConfig, TemperaturePolicy};
 pub use hosted::{HostedModel, Provider};
-pub use protocol::Protocol;
+pub use protocol::ProviderProtocol;
 pub use registry::{DuplicateModel, Entry, Models};
 pub use ssrf::{AddressError, AddressPolicy, BaseUrl};
 pub use verifiers::{
-    GUARD_TOKENS, Guard, GuardTemplate, HttpVerifier, JUDGE_TOKENS, ModelJudge, Moderation,
+    GUARD_TOKENS, GuardModel, GuardTemplate, HttpVerifier, JUDGE_TOKENS, ModelJudge, Moderation,
     OutsideSeat,
 };
 pub use web::{WebClient, WebError};

@@ -12,7 +12,7 @@ use crate::breaker::Breaker;
 use crate::config::{ConfigError, ProviderConfig};
 use crate::fault::Fault;
 use crate::keys::Keys;
-use crate::protocol::Protocol;
+use crate::protocol::ProviderProtocol;
 use crate::redact::Redactor;
 use crate::reply::Proposal;
 use crate::retry::{RetryBudget, wait_asked_for};
@@ -184,8 +184,10 @@ impl Link {
         let streams = self.config.stream_upstream || pieces.is_some();
         if streams && answer.is_events() {
             let events: Box<dyn ReplyEvents> = match self.config.protocol {
-                Protocol::Anthropic => Box::<MessageStream>::default(),
-                Protocol::OpenAi | Protocol::Azure { .. } => Box::<Accumulator>::default(),
+                ProviderProtocol::Anthropic => Box::<MessageStream>::default(),
+                ProviderProtocol::OpenAi | ProviderProtocol::Azure { .. } => {
+                    Box::<Accumulator>::default()
+                }
             };
             return read_events(answer, bytes_max, pieces, events).await.map(Received::Proposal);
         }

@@ -10,7 +10,7 @@ const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 /// What a provider speaks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Protocol {
+pub enum ProviderProtocol {
     /// OpenAI's chat interface, as spoken by OpenAI, vLLM, Ollama, llama.cpp and many others.
     #[default]
     OpenAi,
@@ -23,7 +23,7 @@ pub enum Protocol {
     Anthropic,
 }
 
-impl Protocol {
+impl ProviderProtocol {
     /// Where a model is asked.
     pub(crate) fn endpoint(&self, base: &BaseUrl, model: Option<&str>) -> Url {
         match self {
@@ -90,22 +90,22 @@ fn deployment(base: &BaseUrl, model: Option<&str>, api_version: &str, place: &[&
 mod tests {
     use super::*;
 
-    fn endpoint(protocol: &Protocol, base: &str, model: &str) -> String {
+    fn endpoint(protocol: &ProviderProtocol, base: &str, model: &str) -> String {
         let base = BaseUrl::parse(base, false).unwrap();
         protocol.endpoint(&base, Some(model)).to_string()
     }
 
     #[test]
     fn each_protocol_has_its_place() {
-        let azure = Protocol::Azure { api_version: "2024-10-21".into() };
+        let azure = ProviderProtocol::Azure { api_version: "2024-10-21".into() };
         for (protocol, base, expected) in [
             (
-                Protocol::OpenAi,
+                ProviderProtocol::OpenAi,
                 "https://api.example.com/v1/",
                 "https://api.example.com/v1/chat/completions",
             ),
             (
-                Protocol::Anthropic,
+                ProviderProtocol::Anthropic,
                 "https://api.example.com/v1",
                 "https://api.example.com/v1/messages",
             ),
@@ -125,9 +125,9 @@ mod tests {
     #[test]
     fn keys_are_sent_as_each_protocol_wants_them_and_never_shown() {
         for (protocol, header, value) in [
-            (Protocol::OpenAi, "authorization", "Bearer secret"),
-            (Protocol::Azure { api_version: String::new() }, "api-key", "secret"),
-            (Protocol::Anthropic, "x-api-key", "secret"),
+            (ProviderProtocol::OpenAi, "authorization", "Bearer secret"),
+            (ProviderProtocol::Azure { api_version: String::new() }, "api-key", "secret"),
+            (ProviderProtocol::Anthropic, "x-api-key", "secret"),
         ] {
             assert_eq!(protocol.key_header().as_str(), header);
             let sent = protocol.key_value(&"secret".into()).unwrap();

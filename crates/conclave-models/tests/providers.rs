@@ -4,7 +4,8 @@ use ask::{Outcome, ask, config, request};
 use conclave_core::{FinishReason, GenerationFailure, MicroUsd, Usage};
 use conclave_engine::Model;
 use conclave_models::{
-    ApiKey, BreakerLimits, Chain, HostedModel, PricedModel, Protocol, Provider, ProviderConfig,
+    ApiKey, BreakerLimits, Chain, HostedModel, PricedModel, Provider, ProviderConfig,
+    ProviderProtocol,
 };
 use conclave_testkit::{Behaviour, MockModel, Script};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ async fn always(behaviour: Behaviour) -> Outcome<MockModel> {
 }
 
 fn anthropic(mock: &MockModel) -> Outcome<HostedModel> {
-    let (protocol, response_bytes_max) = (Protocol::Anthropic, 256 * 1024);
+    let (protocol, response_bytes_max) = (ProviderProtocol::Anthropic, 256 * 1024);
     Ok(HostedModel::new(ProviderConfig { protocol, response_bytes_max, ..config(mock) })?)
 }
 
@@ -78,7 +79,7 @@ async fn anthropic_fails_as_others_do() -> Outcome<()> {
 async fn azure_has_a_path_for_each_deployment_and_a_header_of_its_own() -> Outcome<()> {
     let mock = always(Behaviour::Reply("hello".into())).await?;
     let provider = Provider::new(ProviderConfig {
-        protocol: Protocol::Azure { api_version: "2024-10-21".into() },
+        protocol: ProviderProtocol::Azure { api_version: "2024-10-21".into() },
         base_url: format!("http://{}", mock.address()),
         ..config(&mock)
     })?;

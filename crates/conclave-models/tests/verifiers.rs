@@ -8,8 +8,8 @@ use conclave_core::{
 };
 use conclave_engine::{Case, Entropy, Panel, Reading, Verifier, WhenFailing};
 use conclave_models::{
-    Guard, GuardTemplate, HostedModel, HttpVerifier, ModelJudge, Moderation, OutsideSeat,
-    PricedModel, Protocol, Provider, ProviderConfig,
+    GuardModel, GuardTemplate, HostedModel, HttpVerifier, ModelJudge, Moderation, OutsideSeat,
+    PricedModel, Provider, ProviderConfig, ProviderProtocol,
 };
 use conclave_testkit::{Behaviour, MockModel, Script, completion, judge_vote};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn judge(mock: &MockModel, timeout: Duration) -> Outcome<Arc<dyn Verifier>> {
 }
 
 fn guard(mock: &MockModel, timeout: Duration) -> Outcome<Arc<dyn Verifier>> {
-    Ok(Arc::new(Guard::new(place(timeout), priced(mock)?, GuardTemplate::Chat)))
+    Ok(Arc::new(GuardModel::new(place(timeout), priced(mock)?, GuardTemplate::Chat)))
 }
 
 fn moderation(mock: &MockModel, timeout: Duration) -> Outcome<Arc<dyn Verifier>> {
@@ -139,7 +139,7 @@ async fn whatever_goes_wrong_is_never_a_safe_vote() -> Outcome<()> {
 async fn one_that_may_be_missing_is_left_out_when_it_hangs() -> Outcome<()> {
     let mock = MockModel::scripted(Script::always(Behaviour::Hang)).await?;
     let place = OutsideSeat { when_failing: WhenFailing::LeftOut, ..place(TIMEOUT) };
-    let verifier = Guard::new(place, priced(&mock)?, GuardTemplate::Chat);
+    let verifier = GuardModel::new(place, priced(&mock)?, GuardTemplate::Chat);
     let ballot = ballot(Arc::new(verifier), case("hi", "hello")).await?;
     assert_eq!(ballot.cast, Cast::Excused(Abstention::Failed));
     assert!(!ballot.counts());
@@ -186,7 +186,7 @@ fn by_tool(body: &Value) -> Behaviour {
 #[tokio::test]
 async fn a_model_of_anthropics_can_judge_too() -> Outcome<()> {
     let mock = MockModel::start(by_tool).await?;
-    let config = ProviderConfig { protocol: Protocol::Anthropic, ..config(&mock) };
+    let config = ProviderConfig { protocol: ProviderProtocol::Anthropic, ..config(&mock) };
     let model = PricedModel { model: HostedModel::new(config)?, ..priced(&mock)? };
     let entropy = Arc::new(Counting::default());
     let verifier = ModelJudge::new(place(PATIENCE), model, entropy);

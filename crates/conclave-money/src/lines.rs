@@ -1,7 +1,7 @@
 //! The limits of an open reservation as text, for stores that keep them in one column.
 
 use conclave_core::MicroUsd;
-use conclave_govern::{AccountKey, Line, Period, Scope};
+use conclave_govern::{AccountKey, AccountLimit, BudgetScope, Period};
 use thiserror::Error;
 
 /// A row of the text that is not a limit.
@@ -11,7 +11,7 @@ pub struct LineFormatError(String);
 
 /// Writes limits: one a row, the name last because it may have spaces.
 #[must_use]
-pub fn encode_lines(lines: &[Line]) -> String {
+pub fn encode_lines(lines: &[AccountLimit]) -> String {
     let rows = lines.iter().map(|line| {
         let AccountKey { tenant, scope, name, period, number } = &line.key;
         let (scope, period, limit) = (scope.as_str(), period.as_str(), line.limit.0);
@@ -25,30 +25,30 @@ pub fn encode_lines(lines: &[Line]) -> String {
 /// # Errors
 /// With the first row that is not of this form: a reservation that lost a limit would be settled in
 /// too few accounts.
-pub fn decode_lines(text: &str) -> Result<Vec<Line>, LineFormatError> {
+pub fn decode_lines(text: &str) -> Result<Vec<AccountLimit>, LineFormatError> {
     let line = |row: &str| decode_line(row).ok_or_else(|| LineFormatError(row.to_owned()));
     text.lines().map(line).collect()
 }
 
-fn decode_line(row: &str) -> Option<Line> {
+fn decode_line(row: &str) -> Option<AccountLimit> {
     let mut parts = row.splitn(6, ' ');
     let limit = MicroUsd(parts.next()?.parse().ok()?);
     let tenant = parts.next()?.parse().ok()?;
-    let scope = Scope::parse(parts.next()?)?;
+    let scope = BudgetScope::parse(parts.next()?)?;
     let period = Period::parse(parts.next()?)?;
     let number = parts.next()?.parse().ok()?;
     let name = parts.next()?.to_owned();
-    Some(Line { key: AccountKey { tenant, scope, name, period, number }, limit })
+    Some(AccountLimit { key: AccountKey { tenant, scope, name, period, number }, limit })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(name: &str, limit: u64) -> Line {
-        let (scope, period) = (Scope::Key, Period::Month);
+    fn line(name: &str, limit: u64) -> AccountLimit {
+        let (scope, period) = (BudgetScope::Key, Period::Month);
         let key = AccountKey { tenant: 7, scope, name: name.into(), period, number: 400 };
-        Line { key, limit: MicroUsd(limit) }
+        AccountLimit { key, limit: MicroUsd(limit) }
     }
 
     #[test]

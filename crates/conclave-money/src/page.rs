@@ -8,7 +8,7 @@
 //! nothing; one whose row cannot be read is neither settled nor charged.
 
 use conclave_core::MicroUsd;
-use conclave_govern::{AccountKey, Line};
+use conclave_govern::{AccountKey, AccountLimit};
 use std::collections::BTreeMap;
 use thiserror::Error;
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub struct ReservationOrder {
     /// The number of the tenant under which the decision will be recorded.
     pub tenant: u64,
     /// Every limit in force.
-    pub lines: Vec<Line>,
+    pub lines: Vec<AccountLimit>,
     /// The most that the request can cost.
     pub most: MicroUsd,
     /// What may be reserved instead.
@@ -87,7 +87,7 @@ pub struct Reservation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineExceeded {
     /// The first limit that would be exceeded.
-    pub line: Line,
+    pub line: AccountLimit,
     /// What is left of it.
     pub left: MicroUsd,
     /// The alert of 100 per cent, where this is the first refusal of the period.
@@ -98,7 +98,7 @@ pub struct LineExceeded {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crossing {
     /// Which limit.
-    pub line: Line,
+    pub line: AccountLimit,
     /// How much of it, in per cent.
     pub percent: u8,
     /// What is spent.
@@ -111,7 +111,7 @@ pub struct OpenReservation {
     /// How much is reserved.
     pub amount: u64,
     /// In which accounts, each with its limit.
-    pub lines: Vec<Line>,
+    pub lines: Vec<AccountLimit>,
     /// The number of the tenant under which the decision will be recorded.
     pub tenant: u64,
     /// When it was made.
@@ -245,14 +245,14 @@ impl AccountPage {
         self.reservations.insert(order.id, open);
     }
 
-    fn raise_highest(&mut self, line: &Line, percents: &[u8]) -> Option<Crossing> {
+    fn raise_highest(&mut self, line: &AccountLimit, percents: &[u8]) -> Option<Crossing> {
         let balance = self.balance(&line.key);
         let reached = percents.iter().copied().filter(|p| balance.has_spent(*p, line.limit));
         self.raise_alert(line, reached.max()?)
     }
 
     /// Raises an alert unless it, or a higher one, was raised before.
-    fn raise_alert(&mut self, line: &Line, percent: u8) -> Option<Crossing> {
+    fn raise_alert(&mut self, line: &AccountLimit, percent: u8) -> Option<Crossing> {
         let balance = self.balances.entry(line.key.clone()).or_default();
         if balance.alerted >= percent {
             return None;

@@ -1,7 +1,7 @@
 //! What must hold of every sequence of reservations, settlements and expiries.
 
 use super::*;
-use conclave_govern::{Period, Scope};
+use conclave_govern::{BudgetScope, Period};
 use proptest::prelude::*;
 
 const DAY: u64 = 86_400_000;
@@ -9,18 +9,18 @@ const DAY: u64 = 86_400_000;
 fn key(name: &str, period: Period, now_ms: u64) -> AccountKey {
     AccountKey {
         tenant: 7,
-        scope: Scope::Key,
+        scope: BudgetScope::Key,
         name: name.into(),
         period,
         number: period.number_at(now_ms),
     }
 }
 
-fn line(name: &str, now_ms: u64, limit: u64) -> Line {
-    Line { key: key(name, Period::Day, now_ms), limit: MicroUsd(limit) }
+fn line(name: &str, now_ms: u64, limit: u64) -> AccountLimit {
+    AccountLimit { key: key(name, Period::Day, now_ms), limit: MicroUsd(limit) }
 }
 
-fn order(id: u8, most: u64, now_ms: u64, lines: Vec<Line>) -> ReservationOrder {
+fn order(id: u8, most: u64, now_ms: u64, lines: Vec<AccountLimit>) -> ReservationOrder {
     ReservationOrder {
         id: [id; 16],
         tenant: 7,

@@ -8,7 +8,7 @@ use crate::people::{People, PeopleError};
 use crate::records::{key, query, read, recorded};
 use conclave_core::TenantId;
 use conclave_govern::{
-    ConsentAsk, ConsentRecord, ConsentState, Evidence, Withdrawal, check_consent,
+    ConsentAsk, ConsentEvidence, ConsentRecord, ConsentState, Withdrawal, check_consent,
 };
 use conclave_ledger::{Kind, Value as Public};
 use conclave_ports::{Record, RecordKind, RecordQuery, pseudonym};
@@ -58,7 +58,7 @@ impl People {
         tenant: &TenantId,
         by: &str,
         id: &str,
-        evidence: Evidence,
+        evidence: ConsentEvidence,
     ) -> Result<ConsentRecord, PeopleError> {
         evidence.check()?;
         let found = self.records.get(key(RecordKind::Consent, tenant, id)).await?;
@@ -118,7 +118,7 @@ impl People {
         record: &Record,
         by: &str,
         consent: &ConsentRecord,
-        evidence: &Evidence,
+        evidence: &ConsentEvidence,
     ) -> Public {
         let tenant = &record.key.tenant;
         Public::map([

@@ -39,7 +39,7 @@ pub struct Citation {
 /// Why a citation does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum CitationFault {
     /// It has no source, passage or words.
     Malformed,
     /// There is no such source.
@@ -56,7 +56,7 @@ pub struct CitationReport {
     /// Those that hold, in order, each once.
     pub citations: Vec<Citation>,
     /// Those that do not: where, and why.
-    pub faults: Vec<(String, Fault)>,
+    pub faults: Vec<(String, CitationFault)>,
     /// How many claims there are.
     pub claims: u32,
     /// How many have a citation that holds.
@@ -136,14 +136,17 @@ fn check_claim(
 ///
 /// # Errors
 /// When it does not; the error says why.
-pub fn check_one(citation: &Value, sources: &[Transcript]) -> Result<Citation, Fault> {
-    let id = citation.get("transcript_id").and_then(Value::as_str).ok_or(Fault::Malformed)?;
+pub fn check_one(citation: &Value, sources: &[Transcript]) -> Result<Citation, CitationFault> {
+    let id =
+        citation.get("transcript_id").and_then(Value::as_str).ok_or(CitationFault::Malformed)?;
     let index = citation.get("segment_index").and_then(Value::as_u64);
-    let index = index.and_then(|index| u32::try_from(index).ok()).ok_or(Fault::Malformed)?;
-    let quote = citation.get("text").and_then(Value::as_str).ok_or(Fault::Malformed)?;
-    let source = sources.iter().find(|source| source.id == id).ok_or(Fault::UnknownSource)?;
-    let segment = source.segment(index).ok_or(Fault::UnknownSegment)?;
-    let confidence = occurs(quote, &segment.text).ok_or(Fault::Invented)?;
+    let index =
+        index.and_then(|index| u32::try_from(index).ok()).ok_or(CitationFault::Malformed)?;
+    let quote = citation.get("text").and_then(Value::as_str).ok_or(CitationFault::Malformed)?;
+    let source =
+        sources.iter().find(|source| source.id == id).ok_or(CitationFault::UnknownSource)?;
+    let segment = source.segment(index).ok_or(CitationFault::UnknownSegment)?;
+    let confidence = occurs(quote, &segment.text).ok_or(CitationFault::Invented)?;
     Ok(Citation {
         transcript_id: id.to_owned(),
         segment_index: index,
@@ -204,16 +207,16 @@ mod tests {
         for (citation, expected) in [
             (cited("t", 0, "The rent went up twice"), Ok(100)),
             (cited("t", 0, "the rent  went up TWICE and I didn't know"), Ok(95)),
-            (cited("x", 0, "The rent went up twice"), Err(Fault::UnknownSource)),
-            (cited("t", 1, "The rent went up twice"), Err(Fault::UnknownSegment)),
-            (cited("t", 4, "The rent went up twice"), Err(Fault::Invented)),
-            (cited("t", 0, "The rent went up three times"), Err(Fault::Invented)),
-            (cited("t", 4, "my art was"), Err(Fault::Invented)),
-            (cited("t", 0, "I"), Err(Fault::Invented)),
-            (json!({"text": "The rent"}), Err(Fault::Malformed)),
+            (cited("x", 0, "The rent went up twice"), Err(CitationFault::UnknownSource)),
+            (cited("t", 1, "The rent went up twice"), Err(CitationFault::UnknownSegment)),
+            (cited("t", 4, "The rent went up twice"), Err(CitationFault::Invented)),
+            (cited("t", 0, "The rent went up three times"), Err(CitationFault::Invented)),
+            (cited("t", 4, "my art was"), Err(CitationFault::Invented)),
+            (cited("t", 0, "I"), Err(CitationFault::Invented)),
+            (json!({"text": "The rent"}), Err(CitationFault::Malformed)),
             (
                 json!({"transcript_id": "t", "segment_index": -1, "text": "x"}),
-                Err(Fault::Malformed),
+                Err(CitationFault::Malformed),
             ),
         ] {
             let got = check_one(&citation, &sources()).map(|held| held.confidence);
@@ -237,7 +240,7 @@ mod tests {
         assert_eq!((report.claims, report.cited, report.unsupported), (4, 3, 2));
         assert_eq!((report.coverage(), report.hallucination()), (Some(7_500), Some(5_000)));
         assert_eq!(report.citations.len(), 1, "each citation once");
-        assert_eq!(report.faults, [("/themes/1".to_owned(), Fault::Invented)]);
+        assert_eq!(report.faults, [("/themes/1".to_owned(), CitationFault::Invented)]);
         let empty = check(&json!({}), &places, &sources());
         assert_eq!((empty.coverage(), empty.hallucination()), (None, None));
     }

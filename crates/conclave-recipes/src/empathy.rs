@@ -3,7 +3,7 @@
 //! **Invariant:** no word of a model about itself counts: only what the text says to or about the person.
 //! **Invariant:** the time is linear in the text, and the text is cut to a fixed length first.
 
-use conclave_detect::{Fault, Manner};
+use conclave_detect::{Manner, MannerFault};
 use serde::{Deserialize, Serialize};
 
 const WORDS: &str = include_str!("../../../data/recipes/empathy.toml");
@@ -24,7 +24,7 @@ pub enum Address {
 
 /// What was seen in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Acts {
+pub struct EmpathyActs {
     /// It names a feeling.
     pub names: bool,
     /// It says that the feeling has its reasons.
@@ -68,7 +68,7 @@ impl Empathy {
 
     /// What a text does.
     #[must_use]
-    pub fn acts(&self, text: &str) -> Acts {
+    pub fn acts(&self, text: &str) -> EmpathyActs {
         let text = &text[..text.floor_char_boundary(BYTES_MAX)];
         let text = text.to_lowercase().replace(['’', '‘'], "'");
         let says = |words: &[String]| words.iter().any(|word| text.contains(word.as_str()));
@@ -77,7 +77,7 @@ impl Empathy {
             u8::try_from(found.min(2)).unwrap_or(2)
         };
         let lists = &self.lists;
-        Acts {
+        EmpathyActs {
             names: says(&lists.names),
             validates: says(&lists.validates),
             asks: (text.contains('?') || text.contains('？') || text.contains("か。"))
@@ -113,7 +113,12 @@ impl Empathy {
 
 /// What the gravest fault that a trained model sees takes away: up to two points.
 fn faults(manner: &Manner) -> i32 {
-    let grave = [Fault::Dismisses, Fault::Demeans, Fault::Deceives, Fault::Encourages];
+    let grave = [
+        MannerFault::Dismisses,
+        MannerFault::Demeans,
+        MannerFault::Deceives,
+        MannerFault::Encourages,
+    ];
     let worst = grave.map(|fault| manner.shows(fault).hundredths()).into_iter().max().unwrap_or(0);
     if worst >= FAULT_MIN { i32::from(worst) / 5 } else { 0 }
 }

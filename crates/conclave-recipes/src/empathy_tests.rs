@@ -114,7 +114,7 @@ fn what_a_trained_model_sees_takes_away() {
     let text = "I hear you. We will call you.";
     let manner = |hundredths| {
         Manner::of(|fault| {
-            Score::from_hundredths(if fault == Fault::Dismisses { hundredths } else { 0 })
+            Score::from_hundredths(if fault == MannerFault::Dismisses { hundredths } else { 0 })
         })
     };
     let score = |hundredths| empathy().score(text, Address::To, Some(&manner(hundredths)));

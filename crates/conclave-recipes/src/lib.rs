@@ -16,9 +16,10 @@ mod transcript;
 mod work;
 
 pub use citation::{
-    CLAIMS_MAX, Citation, CitationReport, ClaimPlace, Fault, check as check_citations, check_one,
+    CLAIMS_MAX, Citation, CitationFault, CitationReport, ClaimPlace, check as check_citations,
+    check_one,
 };
-pub use empathy::{Acts, Address, Empathy};
+pub use empathy::{Address, Empathy, EmpathyActs};
 pub use kpi::{NAMES as KPI_NAMES, Reviewed, RunFigures, edit_distance, kpis};
 pub use prompt::{Prompt, Template, answered, correction, prompt};
 pub use recipe::{
@@ -34,6 +35,6 @@ pub use schema::{PROBLEMS_MAX, Problem, Schema, SchemaError};
 pub use thresholds::{Evaluation, Measured, Metric, OwnThresholds, Thresholds, evaluate};
 pub use transcript::{SEGMENTS_MAX, Segment, TEXT_BYTES_MAX, TRANSCRIPTS_MAX, Transcript, shown};
 pub use work::{
-    Books, Consent, Culture, Intake, Offer, Seen, cluster_purity, extract_insights,
+    Books, Consent, Culture, Intake, Offer, SentinelReading, cluster_purity, extract_insights,
     extract_interview, extract_playbook, extract_reply, intake, sentinel, steward,
 };

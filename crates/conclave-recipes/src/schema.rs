@@ -95,8 +95,8 @@ pub struct Schema {
     choices: Vec<Value>,
     least: Option<f64>,
     most: Option<f64>,
-    length: (usize, Option<usize>),
-    count: (usize, Option<usize>),
+    length: SizeBounds,
+    count: SizeBounds,
 }
 
 impl Schema {
@@ -133,11 +133,11 @@ impl Schema {
         match value {
             Value::Number(number) => self.check_number(number.as_f64(), &mut wrong),
             Value::String(text) => {
-                let fault = outside(text.chars().count(), self.length, "characters");
+                let fault = self.length.violated_by(text.chars().count(), "characters");
                 fault.into_iter().for_each(wrong);
             }
             Value::Array(items) => {
-                let fault = outside(items.len(), self.count, "items");
+                let fault = self.count.violated_by(items.len(), "items");
                 fault.into_iter().for_each(wrong);
                 self.check_items(items, path, found);
             }
@@ -182,11 +182,21 @@ impl Schema {
     }
 }
 
-fn outside(size: usize, (least, most): (usize, Option<usize>), of: &str) -> Option<String> {
-    if size < least {
-        return Some(format!("must have at least {least} {of}"));
+/// How many characters or items there may be.
+#[derive(Clone, Copy, Debug, Default)]
+struct SizeBounds {
+    least: usize,
+    most: Option<usize>,
+}
+
+impl SizeBounds {
+    fn violated_by(self, size: usize, what: &str) -> Option<String> {
+        let Self { least, most } = self;
+        if size < least {
+            return Some(format!("must have at least {least} {what}"));
+        }
+        most.filter(|most| size > *most).map(|most| format!("must have at most {most} {what}"))
     }
-    most.filter(|most| size > *most).map(|most| format!("must have at most {most} {of}"))
 }
 
 fn joined(path: &str, name: &str) -> String {
@@ -247,10 +257,10 @@ impl Compiler {
             }
             "minimum" => made.least = Some(self.number(value)?),
             "maximum" => made.most = Some(self.number(value)?),
-            "minLength" => made.length.0 = self.size(value)?,
-            "maxLength" => made.length.1 = Some(self.size(value)?),
-            "minItems" => made.count.0 = self.size(value)?,
-            "maxItems" => made.count.1 = Some(self.size(value)?),
+            "minLength" => made.length.least = self.size(value)?,
+            "maxLength" => made.length.most = Some(self.size(value)?),
+            "minItems" => made.count.least = self.size(value)?,
+            "maxItems" => made.count.most = Some(self.size(value)?),
             "description" | "title" => {}
             other => return Err(self.error(format!("the keyword `{other}` is not checked here"))),
         }

@@ -20,4 +20,4 @@ pub use cluster::{Cluster, NoCluster};
 pub use completion::{TOOL_CALL_ID, completion, completion_sse};
 pub use judge::judge_vote;
 pub use mock_model::{MockModel, SEEN_MAX};
-pub use request::{Seen, last_user_message};
+pub use request::{SeenRequest, last_user_message};

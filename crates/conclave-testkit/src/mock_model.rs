@@ -5,7 +5,7 @@
 //! **Invariant:** dropping it ends its task, its listener and every open connection.
 
 use crate::behaviour::{Behaviour, Script};
-use crate::request::Seen;
+use crate::request::SeenRequest;
 use crate::response::{Answer, answer};
 use crate::socket::{ResetSwitch, Socket};
 use http_body_util::{BodyExt, Limited};
@@ -103,7 +103,7 @@ impl MockModel {
 
     /// The newest requests, oldest first.
     #[must_use]
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<SeenRequest> {
         self.shared.lock_seen().iter().cloned().collect()
     }
 
@@ -134,7 +134,7 @@ struct Shared {
     decide: Decide,
     requests: AtomicU64,
     connections: AtomicU64,
-    seen: Mutex<VecDeque<Seen>>,
+    seen: Mutex<VecDeque<SeenRequest>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -157,11 +157,11 @@ impl Shared {
         }
     }
 
-    fn lock_seen(&self) -> std::sync::MutexGuard<'_, VecDeque<Seen>> {
+    fn lock_seen(&self) -> std::sync::MutexGuard<'_, VecDeque<SeenRequest>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, seen: Seen) {
+    fn keep(&self, seen: SeenRequest) {
         let mut all = self.lock_seen();
         if all.len() == SEEN_MAX {
             all.pop_front();
@@ -204,7 +204,7 @@ async fn handle(request: Request<Incoming>, shared: &Shared, reset: &ResetSwitch
     answer((shared.decide)(&body), streaming, reset).await
 }
 
-async fn read(request: Request<Incoming>) -> io::Result<Seen> {
+async fn read(request: Request<Incoming>) -> io::Result<SeenRequest> {
     let (head, body) = request.into_parts();
     let body =
         Limited::new(body, REQUEST_BYTES_MAX).collect().await.map_err(io::Error::other)?.to_bytes();
@@ -216,7 +216,7 @@ async fn read(request: Request<Incoming>) -> io::Result<Seen> {
             (name.as_str().to_owned(), value)
         })
         .collect();
-    Ok(Seen {
+    Ok(SeenRequest {
         path: head.uri.path().to_owned(),
         query: head.uri.query().unwrap_or_default().to_owned(),
         headers,

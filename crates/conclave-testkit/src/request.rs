@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// One request as the mock saw it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct SeenRequest {
     /// The path asked for.
     pub path: String,
     /// What stands after `?` in it; empty where nothing does.
@@ -15,7 +15,7 @@ pub struct Seen {
     pub body: Value,
 }
 
-impl Seen {
+impl SeenRequest {
     /// The first header of this name, which is given in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {

@@ -6,7 +6,7 @@
 use crate::cores::on_all_cores;
 use crate::rows::Row;
 use conclave_classify::{Calibration, Curve, Ensemble, Meeting, Pair, ReplyLogits, Second, group};
-use conclave_detect::{Fault, plain_form};
+use conclave_detect::{MannerFault, plain_form};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
         injection: meeting(&of(|one| one.injection).collect::<Vec<_>>(), 1.0, &INJECTION),
         frame: meeting(&of(|one| one.frame).collect::<Vec<_>>(), 1.0, &FRAME),
         reply: meeting(&replied(&answered, |logits| logits.harm), 1.0, &HARM),
-        manner: Fault::ALL
+        manner: MannerFault::ALL
             .iter()
             .zip(0usize..)
             .map(|(fault, at)| {

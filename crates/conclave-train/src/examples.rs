@@ -19,7 +19,7 @@ const BALANCE: f32 = 0.8;
 
 /// Which of the models.
 #[derive(Clone, Copy, Debug)]
-pub enum Model {
+pub enum TrainedModel {
     /// Of a person's texts.
     Text,
     /// Of replies in the light of what was asked.
@@ -28,7 +28,7 @@ pub enum Model {
     Drift,
 }
 
-impl Model {
+impl TrainedModel {
     /// The names of what it says, in order.
     pub const fn outputs(self) -> &'static [&'static str] {
         match self {

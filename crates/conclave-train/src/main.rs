@@ -14,7 +14,7 @@ mod scores;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use examples::Model;
+use examples::TrainedModel;
 use fit::{Fitted, Plan, fit};
 use rows::Row;
 use std::collections::BTreeMap;
@@ -147,7 +147,7 @@ fn ngrams(args: &Ngrams) -> anyhow::Result<()> {
     let plan = args.learning.plan();
     let mut scores =
         args.scores.as_deref().map(std::fs::File::create).transpose()?.map(BufWriter::new);
-    for model in [Model::Text, Model::Reply, Model::Drift] {
+    for model in [TrainedModel::Text, TrainedModel::Reply, TrainedModel::Drift] {
         let plan = Plan { bits: model.bits(plan.bits), ..plan };
         let fitted = learn(model.file(), model, &train, plan)?;
         write(&args.places.out.join(model.file()), &packed(model, &fitted, plan))?;
@@ -159,7 +159,7 @@ fn ngrams(args: &Ngrams) -> anyhow::Result<()> {
 }
 
 /// Learns a model from rows, with a bar for the reading and one for the learning.
-fn learn(name: &str, model: Model, rows: &[Row], plan: Plan) -> anyhow::Result<Fitted> {
+fn learn(name: &str, model: TrainedModel, rows: &[Row], plan: Plan) -> anyhow::Result<Fitted> {
     let reading = progress::bar(&format!("{name}: read"), rows.len())?;
     let examples = model.examples(rows, || reading.inc(1));
     reading.finish_and_clear();
@@ -171,13 +171,13 @@ fn learn(name: &str, model: Model, rows: &[Row], plan: Plan) -> anyhow::Result<F
 }
 
 /// The weights as they are shipped.
-fn packed(model: Model, fitted: &Fitted, plan: Plan) -> Vec<u8> {
+fn packed(model: TrainedModel, fitted: &Fitted, plan: Plan) -> Vec<u8> {
     conclave_classify::pack(model.outputs(), plan.bits, &fitted.biases, &fitted.weights)
 }
 
 fn write_scores(
     out: &mut impl Write,
-    model: Model,
+    model: TrainedModel,
     fitted: &Fitted,
     rows: &[Row],
 ) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@
 
 use crate::faults;
 use anyhow::Context;
-use conclave_detect::Fault;
+use conclave_detect::MannerFault;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use std::fs::File;
@@ -132,7 +132,7 @@ impl Row {
     #[must_use]
     pub fn reply_targets(&self) -> Option<Vec<Option<bool>>> {
         (self.task == "response" && self.response.is_some()).then(|| {
-            let faults = Fault::ALL.into_iter().map(|fault| faults::shows(self, fault));
+            let faults = MannerFault::ALL.into_iter().map(|fault| faults::shows(self, fault));
             std::iter::once(Some(self.is_harmful())).chain(faults).collect()
         })
     }

@@ -7,7 +7,7 @@ use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
 use conclave_core::{Category, Opinion, Priority, Reason, Seat};
-use conclave_detect::Fault;
+use conclave_detect::MannerFault;
 use std::sync::Arc;
 
 /// What crosses a person's boundary.
@@ -47,7 +47,7 @@ impl Judge for Attachment {
         objections.extend(binds(&acts));
         objections.extend(too_close(case, &acts));
         objections.extend(content::objection(case, &acts, &FIELD, Reason::CrossesBoundary, 60));
-        let manner = Manner::of(case, &acts, Some(Fault::Binds));
+        let manner = Manner::of(case, &acts, Some(MannerFault::Binds));
         let objections = manner.weigh(objections, Reason::FostersDependency);
         Some(opinion(objections, manner.doubting(SAFE)))
     }

@@ -10,7 +10,7 @@ use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion, seen};
 use crate::{Case, Judge, content};
 use conclave_core::{Category, Opinion, Priority, Reason, Seat};
-use conclave_detect::Fault;
+use conclave_detect::MannerFault;
 use std::sync::Arc;
 
 /// What endangers life.
@@ -61,7 +61,7 @@ impl Judge for Crisis {
             objections.extend(leaves_alone(case, &acts));
             objections.extend(is_cold(&acts));
         }
-        let manner = Manner::of(case, &acts, Some(Fault::Encourages));
+        let manner = Manner::of(case, &acts, Some(MannerFault::Encourages));
         let objections = manner.weigh(objections, Reason::EncouragesHarm);
         Some(opinion(objections, manner.doubting(safe(&acts))))
     }

@@ -7,7 +7,7 @@ use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion, seen};
 use crate::{Case, Judge};
 use conclave_core::{Opinion, Priority, Reason, Seat};
-use conclave_detect::Fault;
+use conclave_detect::MannerFault;
 use std::sync::Arc;
 
 /// From this exchange on advice is no longer premature.
@@ -53,7 +53,7 @@ impl Judge for HigherSelf {
         if acts.passes_over() {
             objections.push(Objection::concern(Reason::Cold, 75, seen("higher_self/passes-over")));
         }
-        let manner = Manner::of(case, &acts, Some(Fault::Dismisses));
+        let manner = Manner::of(case, &acts, Some(MannerFault::Dismisses));
         let objections = manner.weigh(objections, dismissal(&acts));
         Some(opinion(objections, manner.doubting(SAFE)))
     }

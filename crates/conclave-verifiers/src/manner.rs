@@ -7,7 +7,7 @@ use crate::acts::Acts;
 use crate::objection::{Objection, Safe};
 use crate::{Case, content};
 use conclave_core::{Reason, Vote};
-use conclave_detect::Fault;
+use conclave_detect::MannerFault;
 
 /// From this score on a fault is a faint concern, as weak as the score itself: twenty in a thousand harmless replies reach it.
 const FAINT_FROM: u8 = 12;
@@ -33,7 +33,7 @@ const MOST: u8 = 69;
 /// What the model says of one fault, and of the reply as a whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
-    fault: Option<Fault>,
+    fault: Option<MannerFault>,
     score: u8,
     harm: u8,
     calm: bool,
@@ -43,7 +43,7 @@ pub struct Manner {
 impl Manner {
     /// Looks for a fault, or at the whole alone; without a model nothing is seen and nothing calmed.
     #[must_use]
-    pub fn of(case: &Case, acts: &Acts, fault: Option<Fault>) -> Self {
+    pub fn of(case: &Case, acts: &Acts, fault: Option<MannerFault>) -> Self {
         let Some(reply) = case.reply.as_reply else {
             return Self { fault, score: 0, harm: 0, calm: false, hears_faint: false };
         };
@@ -62,8 +62,10 @@ impl Manner {
             calm: seen.max(harm) < CALM_UNDER && !guarded,
             // Warmth is like what binds, and practical help like what encourages: there a faint likeness says nothing. And
             // somebody in crisis is not kept waiting for a reply because of one.
-            hears_faint: matches!(fault, Some(Fault::Dismisses | Fault::Deceives | Fault::Demeans))
-                && !case.input.crisis.is_crisis(),
+            hears_faint: matches!(
+                fault,
+                Some(MannerFault::Dismisses | MannerFault::Deceives | MannerFault::Demeans)
+            ) && !case.input.crisis.is_crisis(),
         }
     }
 

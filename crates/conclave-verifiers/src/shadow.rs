@@ -7,7 +7,7 @@ use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
 use conclave_core::{Category, Opinion, Priority, Reason, Seat};
-use conclave_detect::Fault;
+use conclave_detect::MannerFault;
 use std::sync::Arc;
 
 /// What despises.
@@ -51,7 +51,7 @@ impl Judge for Shadow {
         .collect();
         objections.extend(joins_in(case, &acts));
         objections.extend(content::objection(case, &acts, &FIELD, Reason::Contempt, 60));
-        let manner = Manner::of(case, &acts, Some(Fault::Demeans));
+        let manner = Manner::of(case, &acts, Some(MannerFault::Demeans));
         let objections = manner.weigh(objections, Reason::Contempt);
         Some(opinion(objections, manner.doubting(SAFE)))
     }

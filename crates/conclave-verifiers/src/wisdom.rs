@@ -8,7 +8,7 @@ use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
 use conclave_core::{Category, Opinion, Priority, Reason, Seat};
-use conclave_detect::Fault;
+use conclave_detect::MannerFault;
 use std::sync::Arc;
 
 /// What deceives.
@@ -50,7 +50,7 @@ impl Judge for Wisdom {
         objections.extend(feeds_belief(&acts));
         objections.extend(content::objection(case, &acts, &FIELD, Reason::CompliesWithHarm, 85));
         objections.extend(goes_along(case, &acts));
-        let manner = Manner::of(case, &acts, Some(Fault::Deceives));
+        let manner = Manner::of(case, &acts, Some(MannerFault::Deceives));
         let believed = belief(&acts) > 0;
         let reason = if believed { Reason::FlattersDelusion } else { Reason::Deceives };
         let objections = manner.weigh(objections, reason);

@@ -22,5 +22,5 @@ pub use figure::{Situation, Speech, Vector, Voices};
 pub use guard_sentences::guard_sentence;
 pub use language::Language;
 pub use prompt::{Shaping, shape};
-pub use resources::{Date, Freshness, Line, Resources, Stale};
+pub use resources::{CrisisLine, Date, Freshness, Resources, Stale};
 pub use responder::Responder;

@@ -34,7 +34,7 @@ const COUNTRIES: [(&str, &str); 4] = [
 /// One service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Line {
+pub struct CrisisLine {
     /// Its own name, in its own language.
     pub name: String,
     /// The number to call.
@@ -64,7 +64,7 @@ struct Country {
     name_ja: String,
     emergency: String,
     #[serde(default, rename = "line")]
-    lines: Vec<Line>,
+    lines: Vec<CrisisLine>,
 }
 
 #[derive(Deserialize)]
@@ -168,7 +168,7 @@ impl Resources {
 
     /// The services of a country; empty when none is certain or the country is unknown.
     #[must_use]
-    pub fn lines(&self, country: &str) -> &[Line] {
+    pub fn lines(&self, country: &str) -> &[CrisisLine] {
         self.countries.get(&normalise(country)).map_or(&[], |country| &country.lines)
     }
 
@@ -295,7 +295,7 @@ fn known_country(country: &Country, language: Language, labels: &Labels) -> Vec<
 
 /// One line of the block: the name, how to reach it, when, where; marked when nobody has checked
 /// it.
-fn worded(line: &Line, language: Language, labels: &Labels) -> String {
+fn worded(line: &CrisisLine, language: Language, labels: &Labels) -> String {
     let mark = match (line.checked, language) {
         (Some(_), _) => "",
         (None, Language::English) => "*",
@@ -319,7 +319,7 @@ fn worded(line: &Line, language: Language, labels: &Labels) -> String {
     text
 }
 
-fn ways(line: &Line, labels: &Labels) -> String {
+fn ways(line: &CrisisLine, labels: &Labels) -> String {
     let call = line.call.as_ref().map(|number| labels.call.replace("{number}", number));
     let text = line.text.as_ref().map(|number| match &line.word {
         Some(word) => labels.text_word.replace("{word}", word).replace("{number}", number),
@@ -328,7 +328,7 @@ fn ways(line: &Line, labels: &Labels) -> String {
     call.into_iter().chain(text).collect::<Vec<_>>().join(&labels.or)
 }
 
-fn hours<'a>(line: &'a Line, language: Language, labels: &'a Labels) -> Option<&'a str> {
+fn hours<'a>(line: &'a CrisisLine, language: Language, labels: &'a Labels) -> Option<&'a str> {
     if line.hours.as_deref() == Some("24/7") {
         return Some(&labels.always);
     }

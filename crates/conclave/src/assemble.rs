@@ -2,7 +2,7 @@
 
 use crate::bare;
 use crate::config::{
-    AuditFailure, Config, ModeName, OnInjection, OnInputBlock, ScrutinyName, StreamName,
+    AuditFailureName, Config, ModeName, OnInjection, OnInputBlock, ScrutinyName, StreamName,
 };
 use crate::outbox::GuardedPost;
 use crate::prices::{Prices, steward};
@@ -324,8 +324,8 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> anyhow::Result<Settings
         },
         modes_allowed: config.policy.modes_allowed.iter().map(|mode| mode_of(*mode)).collect(),
         audit_failure: match config.policy.audit_failure {
-            AuditFailure::Hold => conclave_engine::AuditFailure::Hold,
-            AuditFailure::DeliverAndAlert => conclave_engine::AuditFailure::DeliverAndAlert,
+            AuditFailureName::Hold => conclave_engine::AuditFailure::Hold,
+            AuditFailureName::DeliverAndAlert => conclave_engine::AuditFailure::DeliverAndAlert,
         },
         stream: match config.policy.stream {
             StreamName::Buffered => conclave_engine::StreamPolicy::Buffered,

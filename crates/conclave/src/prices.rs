@@ -1,6 +1,6 @@
 //! Wiring of money: what models and verifiers cost, and who watches over it.
 
-use crate::config::{Config, OfferedModel, SeatChange, VerifierKind, stand_ins};
+use crate::config::{Config, ModelConfig, SeatChange, VerifierKind, stand_ins};
 use anyhow::Context;
 use conclave_core::{MicroUsd, TenantId};
 use conclave_govern::{Price, TenantPolicy, Usd};
@@ -38,7 +38,7 @@ impl Prices {
     }
 }
 
-fn price_of(model: &OfferedModel, table: &PriceTable, now_ms: u64) -> Option<Price> {
+fn price_of(model: &ModelConfig, table: &PriceTable, now_ms: u64) -> Option<Price> {
     let upstream = model.upstream_model.as_ref().unwrap_or(&model.name);
     let listed = table.at(upstream, now_ms);
     let stated = model.input_usd_per_million.zip(model.output_usd_per_million);

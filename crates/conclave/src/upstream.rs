@@ -1,7 +1,7 @@
 //! Wiring of what is asked over the network: providers, the models they run, and verifiers elsewhere.
 
 use crate::config::{
-    Config, GuardTemplate, OUTSIDE_TIMEOUT_MS, OfferedModel, OnFailure, Provider, ProviderKind,
+    Config, GuardTemplate, ModelConfig, OUTSIDE_TIMEOUT_MS, OnFailure, Provider, ProviderKind,
     SeatChange, SecretRef, Temperature, VerifierKind, stand_ins,
 };
 use crate::prices::{Prices, micro_usd};
@@ -10,8 +10,8 @@ use conclave_core::{MicroUsd, Priority, Seat};
 use conclave_engine::{Entropy, Model, Verifier, WhenFailing};
 use conclave_govern::Price;
 use conclave_models::{
-    ApiKey, BreakerLimits, Builtin, Chain, Entry, Guard, HttpVerifier, ModelJudge, Models,
-    Moderation, OutsideSeat, PricedModel, Protocol, ProviderConfig, TemperaturePolicy,
+    ApiKey, BreakerLimits, Builtin, Chain, Entry, GuardModel, HttpVerifier, ModelJudge, Models,
+    Moderation, OutsideSeat, PricedModel, ProviderConfig, ProviderProtocol, TemperaturePolicy,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,9 +98,11 @@ impl<'a> Upstream<'a> {
         Ok(match seat.kind {
             VerifierKind::Builtin => return Err(anyhow!("the verifier `{name}` is built in")),
             VerifierKind::Judge => Arc::new(ModelJudge::new(place, model()?, entropy.clone())),
-            VerifierKind::Guard => {
-                Arc::new(Guard::new(place, model()?, template(seat.template.unwrap_or_default())))
-            }
+            VerifierKind::Guard => Arc::new(GuardModel::new(
+                place,
+                model()?,
+                template(seat.template.unwrap_or_default()),
+            )),
             VerifierKind::Moderation => {
                 let provider = seat.provider.as_deref().unwrap_or_default();
                 let provider = self.providers.get(provider).cloned();
@@ -131,7 +133,7 @@ fn with_stand_ins(own: PricedModel, others: Vec<PricedModel>) -> Arc<dyn Model> 
     if others.is_empty() { Arc::new(own.model) } else { Arc::new(Chain::new(own, others)) }
 }
 
-fn priced(model: &OfferedModel, provider: &conclave_models::Provider, price: Price) -> PricedModel {
+fn priced(model: &ModelConfig, provider: &conclave_models::Provider, price: Price) -> PricedModel {
     PricedModel {
         name: model.name.as_str().into(),
         model: provider.model(upstream_name(model)),
@@ -140,7 +142,7 @@ fn priced(model: &OfferedModel, provider: &conclave_models::Provider, price: Pri
     }
 }
 
-fn upstream_name(model: &OfferedModel) -> &str {
+fn upstream_name(model: &ModelConfig) -> &str {
     model.upstream_model.as_deref().unwrap_or(&model.name)
 }
 
@@ -165,11 +167,11 @@ fn provider_config(provider: &Provider, tells_trace: bool) -> anyhow::Result<Pro
     });
     Ok(ProviderConfig {
         protocol: match provider.kind {
-            ProviderKind::Openai => Protocol::OpenAi,
-            ProviderKind::Anthropic => Protocol::Anthropic,
-            ProviderKind::Azure => {
-                Protocol::Azure { api_version: provider.api_version.clone().unwrap_or_default() }
-            }
+            ProviderKind::Openai => ProviderProtocol::OpenAi,
+            ProviderKind::Anthropic => ProviderProtocol::Anthropic,
+            ProviderKind::Azure => ProviderProtocol::Azure {
+                api_version: provider.api_version.clone().unwrap_or_default(),
+            },
         },
         api_keys: keys.collect::<anyhow::Result<_>>()?,
         timeout: Duration::from_millis(provider.timeout_ms),

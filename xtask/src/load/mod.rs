@@ -45,7 +45,7 @@ pub enum Which {
 }
 
 /// How a run is done.
-pub struct Run<'a> {
+pub struct LoadRun<'a> {
     /// For how many seconds.
     pub seconds: u32,
     /// Where data directories are made.
@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             Which::Overload => 30,
             Which::Stop => 20,
         };
-        let run = Run { seconds: args.seconds.unwrap_or(usual), dir: args.dir.as_deref() };
+        let run = LoadRun { seconds: args.seconds.unwrap_or(usual), dir: args.dir.as_deref() };
         say(&format!("==> {which:?}, {} s", run.seconds));
         let found = match which {
             Which::Streams => streams::run(&run),

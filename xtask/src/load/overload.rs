@@ -3,7 +3,7 @@
 //! A model that takes its time and a limit of turns make a capacity that is known; ten times as much is offered, at a
 //! pace that does not wait for answers.
 
-use super::{Run, Violations, demand};
+use super::{LoadRun, Violations, demand};
 use crate::house::{self, GatewayProcess, Mock, Setup, load};
 use crate::process::print;
 
@@ -22,7 +22,7 @@ const REFUSED_MS_MAX: f64 = 50.0;
 const SLOWER_MAX: f64 = 3.0;
 
 /// Finds the peak, then offers ten times as much.
-pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
+pub fn run(run: &LoadRun<'_>) -> anyhow::Result<Violations> {
     let mut violations = Violations::new();
     let (mock, home) = (Mock::start(&["--delay-ms", DELAY_MS])?, house::scratch(run.dir)?);
     let gateway = GatewayProcess::start(&Setup {

@@ -1,7 +1,7 @@
 //! Three replicas on one PostgreSQL, one of them killed again and again.
 
 use super::stop::{acknowledged, decisions};
-use super::{Run, Violations, demand};
+use super::{LoadRun, Violations, demand};
 use crate::house::{self, GatewayProcess, Load, Mock, Setup, finish_load, pause, start_load};
 use crate::process::{Running, print};
 use crate::setup;
@@ -23,7 +23,7 @@ const REPLY_MICRO_USD: f64 = 3_400.0;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Kills replicas under load; then counts what is on record and what was spent.
-pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
+pub fn run(run: &LoadRun<'_>) -> anyhow::Result<Violations> {
     setup::postgres()?;
     let (database, url) = Database::start()?;
     let (mock, home) = (Mock::start(&["--delay-ms", "20"])?, house::scratch(run.dir)?);
@@ -61,7 +61,7 @@ pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
 
 /// Each replica has clients of its own, who try again where it was killed.
 fn kill_under_load(
-    run: &Run<'_>,
+    run: &LoadRun<'_>,
     home: &Path,
     replicas: &mut [GatewayProcess],
     start: &impl Fn(usize) -> anyhow::Result<GatewayProcess>,

@@ -1,14 +1,14 @@
 //! 200 requests a second for a long time.
 
 use super::memory::Samples;
-use super::{Run, Violations, demand};
+use super::{LoadRun, Violations, demand};
 use crate::house::{self, GatewayProcess, Mock, Setup, finish_load, start_load};
 use crate::process::print;
 
 const PER_SECOND: &str = "200";
 
 /// Asks at a steady pace, whatever the answers take.
-pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
+pub fn run(run: &LoadRun<'_>) -> anyhow::Result<Violations> {
     let mut violations = Violations::new();
     let (mock, home) = (Mock::start(&["--delay-ms", "20"])?, house::scratch(run.dir)?);
     let gateway = GatewayProcess::start(&Setup {

@@ -1,6 +1,6 @@
 //! Asked to stop under load.
 
-use super::{Run, Violations, demand};
+use super::{LoadRun, Violations, demand};
 use crate::house::{self, GatewayProcess, Mock, Setup, finish_load, pause, start_load};
 use crate::process::print;
 use anyhow::Context;
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Stops in the middle of it, verifies the ledger, and looks every acknowledged decision up.
-pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
+pub fn run(run: &LoadRun<'_>) -> anyhow::Result<Violations> {
     let mut violations = Violations::new();
     let (mock, home) = (Mock::start(&["--delay-ms", "30"])?, house::scratch(run.dir)?);
     let setup = Setup {

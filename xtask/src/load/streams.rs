@@ -1,7 +1,7 @@
 //! 1,000 streams at once.
 
 use super::memory::Samples;
-use super::{Run, Violations, demand};
+use super::{LoadRun, Violations, demand};
 use crate::house::{self, GatewayProcess, Mock, Setup, finish_load, start_load};
 use crate::process::print;
 
@@ -10,7 +10,7 @@ const STREAMS: &str = "1000";
 const EVENT_MS: &str = "200";
 
 /// Streams, buffered and by windows, each for half of the time.
-pub fn run(run: &Run<'_>) -> anyhow::Result<Violations> {
+pub fn run(run: &LoadRun<'_>) -> anyhow::Result<Violations> {
     let mut violations = Violations::new();
     let mock = Mock::start(&["--event-ms", EVENT_MS])?;
     for (name, tables) in [("buffered", ""), ("windowed", "[policy]\nstream = \"windowed\"\n")] {

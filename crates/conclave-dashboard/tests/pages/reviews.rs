@@ -5,7 +5,7 @@ use crate::house::{House, NOW_MS, tenant_no};
 use crate::markup::check;
 use conclave_core::{AuditId, TenantId};
 use conclave_engine::Governance;
-use conclave_govern::{Issue, NewReview, Priority, ReviewKind};
+use conclave_govern::{Issue, NewReview, ReviewKind, ReviewPriority};
 use http::{Method, StatusCode};
 
 async fn submitted(
@@ -22,7 +22,7 @@ async fn submitted(
         community: community.map(str::to_owned),
         others: vec![],
         issues: vec![Issue { code: "x".into(), detail }],
-        priority: Priority::Urgent,
+        priority: ReviewPriority::Urgent,
         audit_id: Some(id),
         author: None,
         subject: None,

@@ -1,6 +1,6 @@
 //! Where one person stands: levels that rise with what they say and fall with time.
 
-use super::{DriftAction, DriftAlert, DriftKind, DriftMarks, DriftState, Evidence};
+use super::{DriftAction, DriftAlert, DriftEvidence, DriftKind, DriftMarks, DriftState};
 use conclave_core::Score;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ pub struct Course {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Track {
     level: u32,
-    evidence: Vec<Evidence>,
+    evidence: Vec<DriftEvidence>,
 }
 
 /// One message as it enters the course.
@@ -149,9 +149,9 @@ impl Track {
     }
 }
 
-fn evidence(message: &Observed<'_>) -> Evidence {
+fn evidence(message: &Observed<'_>) -> DriftEvidence {
     let quote: String = message.text.chars().take(QUOTE_CHARS_MAX).collect();
-    Evidence {
+    DriftEvidence {
         audit_id: message.audit_id.to_owned(),
         timestamp_ms: message.timestamp_ms,
         start: 0,

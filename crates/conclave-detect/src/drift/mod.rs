@@ -98,7 +98,7 @@ impl DriftAction {
 
 /// One message that an alert rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct DriftEvidence {
     /// The decision in which it was said.
     pub audit_id: String,
     /// When, in milliseconds since the Unix epoch.
@@ -121,7 +121,7 @@ pub struct DriftAlert {
     /// How sure, 0 to 1.
     pub confidence: Score,
     /// The messages it rests on, oldest first.
-    pub historical_evidence: Vec<Evidence>,
+    pub historical_evidence: Vec<DriftEvidence>,
     /// What should be done.
     pub recommended_action: DriftAction,
 }

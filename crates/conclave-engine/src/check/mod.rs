@@ -31,7 +31,7 @@ pub struct Question {
 
 /// The answer, in the documented shape.
 #[derive(Clone, Debug, Serialize)]
-pub struct Answer {
+pub struct CheckAnswer {
     /// `harmful` iff the harm reaches the threshold in force.
     pub verdict: &'static str,
     /// Of the reply where there is one, else of the conversation or text.
@@ -122,7 +122,7 @@ impl Checker {
 
     /// Judges one question.
     #[must_use]
-    pub fn check(&self, question: &Question) -> Answer {
+    pub fn check(&self, question: &Question) -> CheckAnswer {
         let texts: Vec<_> =
             question.turns.iter().map(|turn| (turn.role, turn.content.as_text())).collect();
         let spoken: Vec<_> = texts.iter().map(|(role, text)| (*role, text.as_ref())).collect();
@@ -145,7 +145,7 @@ impl Checker {
         brought(&question.turns).iter().map(read).fold(0.0, f32::max)
     }
 
-    fn reply_answer(&self, question: &Question, reply: &Candidate, input: Reading) -> Answer {
+    fn reply_answer(&self, question: &Question, reply: &Candidate, input: Reading) -> CheckAnswer {
         let crisis = input.crisis.is_crisis();
         let context = TurnContext { mode: question.mode, ..TurnContext::default() };
         let strict = crisis || question.mode == Mode::ChildSafe;
@@ -172,7 +172,7 @@ impl Checker {
             Action::Escalate
         };
         let harm = reply_harm(reading, &ballots);
-        Answer {
+        CheckAnswer {
             verdict: verdict(reading.threshold.blocks(conclave_core::Score::new(harm))),
             harm,
             action: action.as_str(),
@@ -234,13 +234,13 @@ fn verdict(harmful: bool) -> &'static str {
     if harmful { "harmful" } else { "safe" }
 }
 
-fn input_answer(reading: &Reading) -> Answer {
+fn input_answer(reading: &Reading) -> CheckAnswer {
     let action = match (reading.is_harmful(), reading.injection.is_injection()) {
         (true, _) => Action::Block,
         (false, true) => Action::Flag,
         (false, false) => Action::Deliver,
     };
-    Answer {
+    CheckAnswer {
         verdict: verdict(reading.is_harmful()),
         harm: reading.harm.get(),
         action: action.as_str(),

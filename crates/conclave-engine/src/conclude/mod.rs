@@ -26,7 +26,7 @@ use conclave_core::{
     Sensitivity, Usage, Verdict, Withheld,
 };
 use conclave_failpoint as failpoint;
-use conclave_govern::{AuditFailure, NewReview, Priority, ReviewKind};
+use conclave_govern::{AuditFailure, NewReview, ReviewKind, ReviewPriority};
 use conclave_ledger::{Draft, Kind, Value};
 use conclave_money::BudgetRefusal;
 use conclave_ports::trace::{self, SpanKind};
@@ -430,7 +430,7 @@ impl Engine {
             community,
             others: communities.collect(),
             issues: hold.issues,
-            priority: if is_grave { Priority::Urgent } else { Priority::High },
+            priority: if is_grave { ReviewPriority::Urgent } else { ReviewPriority::High },
             audit_id: Some(matter.id),
             author: matter.key.as_ref().map(|key| key.as_str().to_owned()),
             subject: matter.who.subject,

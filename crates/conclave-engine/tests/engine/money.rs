@@ -7,7 +7,7 @@ use conclave_engine::{
     ArchiveError, AuditFailure, Caller, Clock, DeliverError, ModelDirectory, OfferedModel, Records,
     RecordsInMemory, Settings, Turn, UsageAsk, UsageBook, UsagePage,
 };
-use conclave_govern::{Period, Price, Scope, TenantPolicy, Usd};
+use conclave_govern::{BudgetScope, Period, Price, TenantPolicy, Usd};
 use conclave_ledger::{Kind, Value};
 use conclave_money::{
     Accounts, AccountsInMemory, Balance, BudgetRefusal, KnownPolicy, Policies, Steward,
@@ -120,7 +120,7 @@ fn kind() -> Arc<Scripted> {
 }
 
 impl Kept {
-    pub fn balance(&self, scope: Scope) -> Balance {
+    pub fn balance(&self, scope: BudgetScope) -> Balance {
         let page = self.accounts.page();
         let found = page.balances.iter().find(|(key, _)| key.scope == scope);
         found.map(|(_, balance)| *balance).unwrap_or_default()
@@ -149,7 +149,7 @@ async fn a_turn_is_settled_with_what_it_cost_and_the_decision_says_so() {
     // Ten tokens in at 1 dollar and five out at 2 dollars a million.
     assert_eq!(reply.decision.cost, MicroUsd(20));
     settle_tasks().await;
-    for scope in [Scope::Tenant, Scope::Key] {
+    for scope in [BudgetScope::Tenant, BudgetScope::Key] {
         let balance = kept.balance(scope);
         assert_eq!((balance.spent, balance.reserved), (20, 0), "{scope:?}");
     }
@@ -188,7 +188,7 @@ async fn a_limit_refuses_before_a_model_is_asked_and_names_its_scope() {
         let sentence = kept.refusal().await.to_string();
         assert!(sentence.contains(scope), "{sentence}");
         assert!(kept.house.model.asked.lock().unwrap().is_empty());
-        assert_eq!(kept.balance(Scope::Tenant).reserved, 0);
+        assert_eq!(kept.balance(BudgetScope::Tenant).reserved, 0);
     }
 }
 
@@ -314,7 +314,7 @@ async fn a_call_whose_end_nobody_saw_is_charged_at_its_most() {
     assert_eq!(reply.decision.outcome, Outcome::Failed);
     assert!(reply.decision.cost.0 > 200, "{:?}", reply.decision.cost);
     settle_tasks().await;
-    let balance = kept.balance(Scope::Tenant);
+    let balance = kept.balance(BudgetScope::Tenant);
     assert_eq!((balance.spent, balance.reserved), (reply.decision.cost.0, 0));
     let down = Scripted::saying(&[Err(GenerationFailure::Unreachable)]);
     let kept = self::kept(down, json!({"daily_budget_usd": 1}));
@@ -328,12 +328,12 @@ async fn what_was_not_settled_is_settled_from_the_ledger() {
     let reply = kept.house.engine.deliver(turn("My day was long.")).await.unwrap();
     settle_tasks().await;
     // As if the process had ended between the decision and its settlement.
-    use conclave_govern::{AccountKey, Line};
+    use conclave_govern::{AccountKey, AccountLimit};
     use conclave_money::ReservationOrder;
     let number = Period::Day.number_at(NOW);
     let key = AccountKey {
         tenant: conclave_ledger::tenant_number("default"),
-        scope: Scope::Tenant,
+        scope: BudgetScope::Tenant,
         name: String::new(),
         period: Period::Day,
         number,
@@ -341,17 +341,17 @@ async fn what_was_not_settled_is_settled_from_the_ledger() {
     let orphan = ReservationOrder {
         id: reply.decision.id.0.into_bytes(),
         tenant: key.tenant,
-        lines: vec![Line { key, limit: MicroUsd(1_000_000) }],
+        lines: vec![AccountLimit { key, limit: MicroUsd(1_000_000) }],
         most: MicroUsd(500),
         cheaper: None,
         now_ms: NOW - 10_000,
         expires_ms: NOW + 10_000,
     };
     kept.accounts.reserve(orphan).await.unwrap().unwrap();
-    assert_eq!(kept.balance(Scope::Tenant).reserved, 500);
+    assert_eq!(kept.balance(BudgetScope::Tenant).reserved, 500);
     let state = &kept.house.engine.steward.as_ref().unwrap().state;
     assert_eq!(state.reconcile().await.unwrap(), 1);
-    let balance = kept.balance(Scope::Tenant);
+    let balance = kept.balance(BudgetScope::Tenant);
     assert_eq!((balance.spent, balance.reserved), (40, 0));
     assert_eq!(state.reconcile().await.unwrap(), 0);
 }

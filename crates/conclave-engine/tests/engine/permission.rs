@@ -6,7 +6,7 @@ use crate::office::{Office, office};
 use crate::turns::{KIND, turn};
 use conclave_core::{GuardCode, KeyId, Outcome, TenantId, UserId};
 use conclave_engine::{Engine, Settings, Turn};
-use conclave_govern::{ConsentRecord, Evidence, EvidenceKind, ReviewKind};
+use conclave_govern::{ConsentEvidence, ConsentRecord, EvidenceKind, ReviewKind};
 use conclave_ledger::Value;
 use conclave_recipes::{Run, RunEnding, RunRequest};
 use serde_json::json;
@@ -24,8 +24,8 @@ fn asking(policy: serde_json::Value) -> (Kept, Office) {
     (kept, office)
 }
 
-fn evidence() -> Evidence {
-    Evidence { kind: EvidenceKind::Written, reference: "form 7".into() }
+fn evidence() -> ConsentEvidence {
+    ConsentEvidence { kind: EvidenceKind::Written, reference: "form 7".into() }
 }
 
 fn consent(scope: &str, purpose: &str) -> ConsentRecord {

@@ -7,7 +7,9 @@ use crate::turns::{House, house, jury};
 use conclave_core::{AuditId, GenerationFailure, GuardCode, MicroUsd, Score, TenantId};
 use conclave_detect::{AsReply, ClassifierError, Estimate};
 use conclave_engine::{Caller, GovernError, KeyRole, ModelDirectory, OfferedModel, replay};
-use conclave_govern::{ConsentState, CulturalFinding, Issue, Price, Priority, ReviewKind, Usd};
+use conclave_govern::{
+    ConsentState, CulturalFinding, Issue, Price, ReviewKind, ReviewPriority, Usd,
+};
 use conclave_ledger::{Kind, StoredBody, Value as Public};
 use conclave_money::{Accounts, AccountsInMemory};
 use conclave_recipes::{
@@ -720,7 +722,7 @@ async fn a_person_in_crisis_in_a_thread_makes_the_review_urgent() {
         json!({"ticket_thread": [{"author": "ana", "text": "I want to die. I can't go on."}]});
     let done = house.recipes().execute(run(asking("de-escalator", thread))).await.unwrap();
     assert!(matches!(done.ending, RunEnding::Held { .. }), "{:?}", done.ending);
-    assert_eq!(keeper.reviews.lock().unwrap()[0].priority, Priority::Urgent);
+    assert_eq!(keeper.reviews.lock().unwrap()[0].priority, ReviewPriority::Urgent);
 }
 
 #[tokio::test]

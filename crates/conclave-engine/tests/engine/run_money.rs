@@ -8,7 +8,7 @@ use conclave_core::{Candidate, MicroUsd, StandIn, TenantId, Usage};
 use conclave_engine::{
     DeliverError, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel,
 };
-use conclave_govern::{Scope, TenantPolicy};
+use conclave_govern::{BudgetScope, TenantPolicy};
 use conclave_ledger::{Kind, Value as Public};
 use conclave_money::{BudgetRefusal, Steward, VerifierFee};
 use conclave_recipes::{ExecutedRun, RecipeSettings, Run, RunEnding, RunRequest, Workshop};
@@ -105,7 +105,7 @@ async fn a_run_is_charged_at_the_tenants_own_price() {
     let kept = titles(json!({"daily_budget_usd": 100, "prices": {"scripted": own}}), "block");
     let done = run(&kept).await;
     assert_eq!((&done.ending, done.cost), (&RunEnding::Done, MicroUsd(2_000)), "{}", done.response);
-    let balance = kept.balance(Scope::Tenant);
+    let balance = kept.balance(BudgetScope::Tenant);
     assert_eq!((balance.spent, balance.reserved), (2_000, 0));
 }
 
@@ -198,7 +198,7 @@ async fn a_run_is_charged_at_the_price_of_whoever_stood_in() {
     kept.house.engine.models = Arc::new(StoodIn);
     let done = run(&kept).await;
     assert_eq!((&done.ending, done.cost), (&RunEnding::Done, MicroUsd(777)));
-    assert_eq!(kept.balance(Scope::Tenant).spent, 777);
+    assert_eq!(kept.balance(BudgetScope::Tenant).spent, 777);
 }
 
 fn judged_by(kept: &mut Kept, policy: Value, per_call: u64) {
@@ -230,7 +230,7 @@ async fn judging_a_reply_that_was_made_elsewhere_is_paid_for_in_advance() {
     let judged = kept.house.engine.verify(turn("My day was long."), reply()).await.unwrap();
     assert_eq!(judged.decision.cost, MicroUsd(0), "the jury here asks for nothing");
     settle_tasks().await;
-    let balance = kept.balance(Scope::Tenant);
+    let balance = kept.balance(BudgetScope::Tenant);
     assert_eq!((balance.spent, balance.reserved), (0, 0), "what was reserved is free again");
 }
 

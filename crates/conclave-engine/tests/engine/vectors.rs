@@ -9,7 +9,7 @@ use conclave_engine::{
     Caller, DeliverError, Embedded, Embedding, KeyRole, Model, ModelDirectory, ModelError,
     ModelRequest, OfferedModel, Turn,
 };
-use conclave_govern::Scope;
+use conclave_govern::BudgetScope;
 use conclave_ledger::Value;
 use conclave_money::BudgetRefusal;
 use futures_util::FutureExt;
@@ -88,7 +88,7 @@ async fn vectors_are_recorded_counted_and_settled() {
     let decision = &vectors.reply.decision;
     assert_eq!((decision.outcome, decision.cost), (Outcome::Delivered, MicroUsd(7)));
     settle_tasks().await;
-    let balance = kept.balance(Scope::Tenant);
+    let balance = kept.balance(BudgetScope::Tenant);
     assert_eq!((balance.spent, balance.reserved), (7, 0));
     let leaf = kept.house.ledger.leaves().remove(0).draft;
     let text = |key| leaf.public.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -109,7 +109,7 @@ async fn a_limit_refuses_vectors_before_a_model_is_asked_and_an_unseen_end_costs
     assert_eq!(vectors.reply.decision.outcome, Outcome::Failed);
     assert!(vectors.reply.decision.cost > MicroUsd(7), "{:?}", vectors.reply.decision.cost);
     settle_tasks().await;
-    let balance = kept.balance(Scope::Tenant);
+    let balance = kept.balance(BudgetScope::Tenant);
     assert_eq!((balance.spent, balance.reserved), (vectors.reply.decision.cost.0, 0));
 }
 
@@ -119,7 +119,7 @@ async fn a_model_that_turns_nothing_into_vectors_gives_the_money_back() {
     let refused = kept.house.engine.embed(texts("The river.")).await.err().unwrap();
     assert!(matches!(refused, DeliverError::UnknownModel(_)), "{refused}");
     settle_tasks().await;
-    let balance = kept.balance(Scope::Tenant);
+    let balance = kept.balance(BudgetScope::Tenant);
     assert_eq!((balance.spent, balance.reserved), (0, 0));
 }
 

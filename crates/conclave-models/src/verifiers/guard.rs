@@ -45,13 +45,13 @@ pub enum GuardTemplate {
 }
 
 /// A guard model as a verifier.
-pub struct Guard {
+pub struct GuardModel {
     place: OutsideSeat,
     model: PricedModel,
     template: GuardTemplate,
 }
 
-impl Guard {
+impl GuardModel {
     /// Seats this model as a guard.
     #[must_use]
     pub const fn new(place: OutsideSeat, model: PricedModel, template: GuardTemplate) -> Self {
@@ -104,7 +104,7 @@ impl Guard {
     }
 }
 
-impl Verifier for Guard {
+impl Verifier for GuardModel {
     seated!();
 
     fn elsewhere(&self) -> Option<Elsewhere> {

@@ -16,7 +16,7 @@ mod judge_prompt;
 mod material;
 mod moderation;
 
-pub use guard::{Guard, GuardTemplate};
+pub use guard::{GuardModel, GuardTemplate};
 pub use http::HttpVerifier;
 pub use judge::ModelJudge;
 pub use moderation::Moderation;

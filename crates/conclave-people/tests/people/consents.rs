@@ -1,13 +1,13 @@
 //! What people have agreed to.
 
 use crate::house::{office, tenant};
-use conclave_govern::{ConsentAsk, ConsentRecord, ConsentState, Evidence, EvidenceKind};
+use conclave_govern::{ConsentAsk, ConsentEvidence, ConsentRecord, ConsentState, EvidenceKind};
 use conclave_ledger::Kind;
 use conclave_people::PeopleError;
 use conclave_ports::{Governance, RecordChange, RecordKey, RecordKind, Records};
 
-fn evidence() -> Evidence {
-    Evidence { kind: EvidenceKind::Written, reference: "form 7".into() }
+fn evidence() -> ConsentEvidence {
+    ConsentEvidence { kind: EvidenceKind::Written, reference: "form 7".into() }
 }
 
 fn consent(subject: &str) -> ConsentRecord {

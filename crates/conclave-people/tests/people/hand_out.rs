@@ -2,7 +2,7 @@
 
 use crate::house::{Office, caller, office, tenant};
 use conclave_core::AuditId;
-use conclave_govern::{Issue, NewReview, Priority, ReviewKind, Ruling, Said};
+use conclave_govern::{Issue, NewReview, ReviewKind, ReviewPriority, Ruling, Said};
 use conclave_ledger::{Body, Draft, EntryId, Kind, Leaf, Value, leaf_hash, tenant_number};
 use conclave_people::{GuardedHandOut, PeopleError, ReviewResult};
 use conclave_ports::{
@@ -110,7 +110,7 @@ async fn approve(office: &Office, log: &Log, words: serde_json::Value) -> AuditI
         community: None,
         others: vec![],
         issues: vec![Issue { code: "guard_failed".into(), detail: "Nobody looked.".into() }],
-        priority: Priority::High,
+        priority: ReviewPriority::High,
         audit_id: Some(audit),
         author: Some("app".into()),
         subject: None,

@@ -4,7 +4,7 @@ use crate::house::{Counting, caller, office, tenant};
 use crate::webhooks::Place;
 use conclave_core::{AuditId, TenantId};
 use conclave_govern::{
-    LEASE_MS, NewReview, Priority, ReviewKind, ReviewRefusal, ReviewStatus, Ruling, Said,
+    LEASE_MS, NewReview, ReviewKind, ReviewPriority, ReviewRefusal, ReviewStatus, Ruling, Said,
 };
 use conclave_ledger::Kind;
 use conclave_people::{People, PeopleError, ReviewFilter, Staff};
@@ -22,7 +22,7 @@ fn review(kind: ReviewKind, community: Option<&str>, audit: u64) -> NewReview {
         community: community.map(str::to_owned),
         others: vec![],
         issues: vec![],
-        priority: Priority::High,
+        priority: ReviewPriority::High,
         audit_id: Some(AuditId::from_parts(audit, [1; 10])),
         author: Some("app".into()),
         subject: None,

@@ -5,7 +5,7 @@
 use super::model::NoResult;
 use super::{RecipeRunner, RunningRun};
 use crate::{Books, Offer, steward};
-use conclave_govern::{AccountKey, Line, Scopes};
+use conclave_govern::{AccountKey, AccountLimit, Scopes};
 use conclave_ledger::tenant_number;
 use conclave_money::Balance;
 use serde_json::Value;
@@ -16,7 +16,7 @@ const ACCOUNTS_MAX: u32 = 10_000;
 
 /// The limit under which least is left.
 struct TightestLimit {
-    line: Line,
+    line: AccountLimit,
     left: u64,
 }
 

@@ -14,7 +14,7 @@ use conclave_engine::{
     DecisionEntry, DecisionWords, RecordedDecision, bars_value, guard_rows, panel_value, statements,
 };
 use conclave_failpoint as failpoint;
-use conclave_govern::{Issue, NewReview, Priority, ReviewKind};
+use conclave_govern::{Issue, NewReview, ReviewKind, ReviewPriority};
 use conclave_ledger::Value as Public;
 use conclave_money::BudgetRefusal;
 use conclave_pii::Redactor;
@@ -454,14 +454,14 @@ fn action_of(outcome: Outcome, run: &RunningRun) -> Action {
     }
 }
 
-fn priority(run: &RunningRun, kind: ReviewKind) -> Priority {
+fn priority(run: &RunningRun, kind: ReviewKind) -> ReviewPriority {
     match kind {
-        _ if run.crisis => Priority::Urgent,
+        _ if run.crisis => ReviewPriority::Urgent,
         _ if run.is_sacred() || run.context.sensitivity_level == Sensitivity::Sacred => {
-            Priority::High
+            ReviewPriority::High
         }
-        ReviewKind::Escalation => Priority::High,
-        _ => Priority::Medium,
+        ReviewKind::Escalation => ReviewPriority::High,
+        _ => ReviewPriority::Medium,
     }
 }
 

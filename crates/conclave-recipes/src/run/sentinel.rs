@@ -6,7 +6,7 @@
 use super::content::texts;
 use super::model::NoResult;
 use super::{RecipeRunner, RunningRun};
-use crate::{Consent, Culture, RunContext, Seen, sentinel};
+use crate::{Consent, Culture, RunContext, SentinelReading, sentinel};
 use conclave_core::Phase;
 use conclave_engine::{GuardError, harm_of, read_words, within_patience};
 use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding};
@@ -36,7 +36,7 @@ impl RecipeRunner {
         let context = serde_json::from_value(input["request"]["context"].clone());
         let context: RunContext = context.unwrap_or_default();
         let material = asked_texts.into_iter().chain(said_texts).collect();
-        let seen = Seen {
+        let seen = SentinelReading {
             pii_request,
             pii_response,
             harm_request: asked.harm.hundredths(),

@@ -8,34 +8,39 @@ use serde_json::{Value, json};
 const THEMES_MAX: usize = 6;
 /// So many quotes for each.
 const QUOTES_MAX: usize = 3;
-/// A risk, its words, how grave it is, and what is recommended.
-type Risk = (&'static str, &'static [&'static str], &'static str, &'static str);
+/// A risk that somebody who reads the interview should not overlook.
+struct Risk {
+    name: &'static str,
+    words: &'static [&'static str],
+    severity: &'static str,
+    action: &'static str,
+}
 
 const RISKS: [Risk; 4] = [
-    (
-        "self-harm",
-        &["suicide", "suicidal", "kill myself", "end my life", "hurt myself"],
-        "critical",
-        "Ask a trained person to speak with them today.",
-    ),
-    (
-        "violence",
-        &["hit me", "beat me", "violence", "violent", "threatened"],
-        "high",
-        "Ask a trained person whether they are safe now.",
-    ),
-    (
-        "loss of home",
-        &["evict", "homeless", "nowhere to go", "sleep in the car", "slept in the car"],
-        "high",
-        "Ask a housing worker to call.",
-    ),
-    (
-        "hunger or debt",
-        &["hungry", "no food", "debt", "cannot pay", "can't pay"],
-        "medium",
-        "Ask which help they get already.",
-    ),
+    Risk {
+        name: "self-harm",
+        words: &["suicide", "suicidal", "kill myself", "end my life", "hurt myself"],
+        severity: "critical",
+        action: "Ask a trained person to speak with them today.",
+    },
+    Risk {
+        name: "violence",
+        words: &["hit me", "beat me", "violence", "violent", "threatened"],
+        severity: "high",
+        action: "Ask a trained person whether they are safe now.",
+    },
+    Risk {
+        name: "loss of home",
+        words: &["evict", "homeless", "nowhere to go", "sleep in the car", "slept in the car"],
+        severity: "high",
+        action: "Ask a housing worker to call.",
+    },
+    Risk {
+        name: "hunger or debt",
+        words: &["hungry", "no food", "debt", "cannot pay", "can't pay"],
+        severity: "medium",
+        action: "Ask which help they get already.",
+    },
 ];
 
 /// Themes, feelings, risks and quotes of interviews, cut from them.
@@ -53,7 +58,8 @@ pub fn extract_interview(input: &Value, transcripts: &[Transcript]) -> Value {
     });
     let wants = |name: &str| input.get(name).and_then(Value::as_bool).unwrap_or(false);
     if wants("include_emotion_trajectory") {
-        result["emotion_trajectory"] = told(transcripts).filter_map(emotion).collect();
+        result["emotion_trajectory"] =
+            told(transcripts).filter_map(|(source, segment)| emotion(source, segment)).collect();
     }
     if wants("include_risk_triggers") {
         result["risk_triggers"] =
@@ -102,7 +108,7 @@ fn insight(theme: &Value) -> Value {
     })
 }
 
-fn emotion((source, segment): (&Transcript, &Segment)) -> Option<Value> {
+fn emotion(source: &Transcript, segment: &Segment) -> Option<Value> {
     let (name, count) = feeling(&segment.text)?;
     let tenths = u8::try_from(count.min(5)).unwrap_or(5) * 2;
     Some(json!({
@@ -111,10 +117,10 @@ fn emotion((source, segment): (&Transcript, &Segment)) -> Option<Value> {
     }))
 }
 
-fn trigger((name, words, severity, action): &Risk, transcripts: &[Transcript]) -> Option<Value> {
+fn trigger(risk: &Risk, transcripts: &[Transcript]) -> Option<Value> {
     let says = |text: &str| {
         let text = text.to_lowercase().replace('’', "'");
-        words.iter().copied().find(|word| text.contains(*word))
+        risk.words.iter().copied().find(|word| text.contains(*word))
     };
     let found: Vec<_> = told(transcripts)
         .filter_map(|(source, segment)| says(&segment.text).map(|word| (source, segment, word)))
@@ -129,7 +135,7 @@ fn trigger((name, words, severity, action): &Risk, transcripts: &[Transcript]) -
         .map(|(source, segment, word)| quote(source, segment, first_word(word)))
         .collect();
     Some(json!({
-        "trigger": name, "severity": severity, "mentions": found.len(),
-        "recommended_action": action, "citations": citations,
+        "trigger": risk.name, "severity": risk.severity, "mentions": found.len(),
+        "recommended_action": risk.action, "citations": citations,
     }))
 }

@@ -17,5 +17,5 @@ pub use intake::{Intake, intake};
 pub use interview::extract_interview;
 pub use playbook::extract_playbook;
 pub use reply::extract_reply;
-pub use sentinel::{Consent, Culture, Seen, sentinel};
+pub use sentinel::{Consent, Culture, SentinelReading, sentinel};
 pub use steward::{Books, Offer, steward};

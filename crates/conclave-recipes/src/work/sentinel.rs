@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// What was seen in the texts, in hundredths where it is a score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct SentinelReading {
     /// Identifying data in the request.
     pub pii_request: usize,
     /// Identifying data in the response.
@@ -72,7 +72,7 @@ impl Flags {
 
 /// What the sentinel says.
 #[must_use]
-pub fn sentinel(input: &Value, seen: &Seen) -> Value {
+pub fn sentinel(input: &Value, seen: &SentinelReading) -> Value {
     let context = &input["request"]["context"];
     let mut flags = Flags(Vec::new());
     circumstances(context, &mut flags);
@@ -139,7 +139,7 @@ fn circumstances(context: &Value, flags: &mut Flags) {
     }
 }
 
-fn records(seen: &Seen, flags: &mut Flags) {
+fn records(seen: &SentinelReading, flags: &mut Flags) {
     let consent = match seen.consent {
         Consent::Unasked | Consent::Granted => None,
         Consent::Missing => Some("No record of consent covers this."),
@@ -166,7 +166,7 @@ fn records(seen: &Seen, flags: &mut Flags) {
     }
 }
 
-fn texts(input: &Value, seen: &Seen, flags: &mut Flags) {
+fn texts(input: &Value, seen: &SentinelReading, flags: &mut Flags) {
     if seen.pii_request > 0 {
         flags.add("pii", "info", "Identifying data must be replaced by tokens.", "request.input");
     }
@@ -190,7 +190,7 @@ fn texts(input: &Value, seen: &Seen, flags: &mut Flags) {
     }
 }
 
-fn escalations(flags: &Flags, sacred: bool, seen: &Seen) -> Vec<Value> {
+fn escalations(flags: &Flags, sacred: bool, seen: &SentinelReading) -> Vec<Value> {
     let mut to = Vec::new();
     if sacred {
         to.push(json!({"to": "elder", "urgency": "high"}));
@@ -219,23 +219,28 @@ mod tests {
             context[name] = value;
             context
         };
-        let clean = Seen::default();
+        let clean = SentinelReading::default();
         for (context, seen, phase, decision) in [
             (whole.clone(), clean, "pre", "allow"),
             (with("country", json!(null)), clean, "pre", "flag"),
             (with("consent_scope", json!([])), clean, "pre", "deny"),
             (with("sensitivity_level", json!("sacred")), clean, "pre", "escalate"),
-            (whole.clone(), Seen { harm_request: 50, ..clean }, "pre", "deny"),
-            (whole.clone(), Seen { pii_request: 2, ..clean }, "pre", "flag"),
-            (whole.clone(), Seen { pii_response: 1, ..clean }, "post", "deny"),
+            (whole.clone(), SentinelReading { harm_request: 50, ..clean }, "pre", "deny"),
+            (whole.clone(), SentinelReading { pii_request: 2, ..clean }, "pre", "flag"),
+            (whole.clone(), SentinelReading { pii_response: 1, ..clean }, "post", "deny"),
             (whole.clone(), clean, "post", "allow"),
-            (whole.clone(), Seen { consent: Consent::Granted, ..clean }, "pre", "allow"),
-            (whole.clone(), Seen { consent: Consent::Missing, ..clean }, "pre", "deny"),
-            (whole.clone(), Seen { consent: Consent::Withdrawn, ..clean }, "pre", "deny"),
-            (whole.clone(), Seen { consent: Consent::Unknown, ..clean }, "pre", "deny"),
-            (whole.clone(), Seen { culture: Culture::Flagged, ..clean }, "pre", "flag"),
-            (whole.clone(), Seen { culture: Culture::Held, ..clean }, "pre", "escalate"),
-            (whole.clone(), Seen { culture: Culture::Unknown, ..clean }, "pre", "deny"),
+            (whole.clone(), SentinelReading { consent: Consent::Granted, ..clean }, "pre", "allow"),
+            (whole.clone(), SentinelReading { consent: Consent::Missing, ..clean }, "pre", "deny"),
+            (
+                whole.clone(),
+                SentinelReading { consent: Consent::Withdrawn, ..clean },
+                "pre",
+                "deny",
+            ),
+            (whole.clone(), SentinelReading { consent: Consent::Unknown, ..clean }, "pre", "deny"),
+            (whole.clone(), SentinelReading { culture: Culture::Flagged, ..clean }, "pre", "flag"),
+            (whole.clone(), SentinelReading { culture: Culture::Held, ..clean }, "pre", "escalate"),
+            (whole.clone(), SentinelReading { culture: Culture::Unknown, ..clean }, "pre", "deny"),
         ] {
             let input =
                 json!({"request": {"context": context}, "response": {"data": 1}, "phase": phase});

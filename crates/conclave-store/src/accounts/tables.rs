@@ -1,7 +1,7 @@
 //! What keeping accounts needs of a database.
 
 use crate::error::StoreError;
-use conclave_govern::{AccountKey, Period, Scope};
+use conclave_govern::{AccountKey, BudgetScope, Period};
 use conclave_money::{
     AccountBalance, AccountPage, Balance, OpenReservation, UnreadableReservation,
     UnsettledReservation, decode_lines,
@@ -114,7 +114,7 @@ pub(crate) fn account_key(
     let unreadable = || format!("the account `{scope} {name} {period} {number}` cannot be read");
     Ok(AccountKey {
         tenant: tenant.cast_unsigned(),
-        scope: Scope::parse(scope).ok_or_else(unreadable)?,
+        scope: BudgetScope::parse(scope).ok_or_else(unreadable)?,
         period: Period::parse(period).ok_or_else(unreadable)?,
         number: u32::try_from(number).map_err(|_| unreadable())?,
         name,

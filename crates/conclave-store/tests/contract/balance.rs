@@ -4,7 +4,7 @@ use crate::place::Place;
 use crate::support::*;
 use conclave_core::MicroUsd;
 use conclave_engine::{UsageAsk, UsageBook, UsageBy};
-use conclave_govern::{AccountKey, Line, Period, Scope};
+use conclave_govern::{AccountKey, AccountLimit, BudgetScope, Period};
 use conclave_ledger::{Body, Draft, Kind, Leaf, Value, tenant_number};
 use conclave_money::{Accounts, Policies, ReservationOrder, StewardState};
 use conclave_store::Store;
@@ -22,11 +22,11 @@ const SCARCE_LIMIT: u64 = 30_000;
 
 promises!(counters_equal_the_ledger_after_a_hundred_thousand_operations);
 
-fn line(scope: Scope, name: &str, limit: u64) -> Line {
+fn line(scope: BudgetScope, name: &str, limit: u64) -> AccountLimit {
     let (period, tenant) = (Period::Day, tenant_number("acme"));
     let number = period.number_at(NOW);
     let key = AccountKey { tenant, scope, name: name.to_owned(), period, number };
-    Line { key, limit: MicroUsd(limit) }
+    AccountLimit { key, limit: MicroUsd(limit) }
 }
 
 fn key_of(n: u64) -> String {
@@ -38,9 +38,9 @@ fn order(n: u64) -> ReservationOrder {
     let key = key_of(n);
     let enough = 1 << 40;
     let lines = vec![
-        line(Scope::Tenant, "", enough),
-        line(Scope::User, &hex::encode(subject_of(n)), enough),
-        line(Scope::Key, &key, if key == SCARCE { SCARCE_LIMIT } else { enough }),
+        line(BudgetScope::Tenant, "", enough),
+        line(BudgetScope::User, &hex::encode(subject_of(n)), enough),
+        line(BudgetScope::Key, &key, if key == SCARCE { SCARCE_LIMIT } else { enough }),
     ];
     ReservationOrder {
         id: audit(n).0.into_bytes(),
@@ -86,7 +86,7 @@ async fn request(store: &Store, accounts: &dyn Accounts, n: u64) {
 }
 
 /// What the counters say was spent, by whoever they count for.
-async fn counted(accounts: &dyn Accounts, scope: Scope) -> BTreeMap<String, u64> {
+async fn counted(accounts: &dyn Accounts, scope: BudgetScope) -> BTreeMap<String, u64> {
     let all = accounts.balances(tenant_number("acme"), NOW, 1_000).await.unwrap();
     assert!(all.iter().all(|one| one.balance.reserved == 0), "nothing is reserved any more");
     let of = all.into_iter().filter(|one| one.key.scope == scope);
@@ -158,12 +158,12 @@ async fn counters_equal_the_ledger_after_a_hundred_thousand_operations(place: &P
     assert!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap().is_empty());
     let usage = store.usage();
     let mut counters = Vec::new();
-    for (scope, by) in [(Scope::User, UsageBy::User), (Scope::Key, UsageBy::Key)] {
+    for (scope, by) in [(BudgetScope::User, UsageBy::User), (BudgetScope::Key, UsageBy::Key)] {
         let counted = counted(&*accounts, scope).await;
         assert_eq!(counted, used(&*usage, by).await, "by {}", by.as_str());
         counters.push(counted);
     }
-    let whole = counted(&*accounts, Scope::Tenant).await;
+    let whole = counted(&*accounts, BudgetScope::Tenant).await;
     drop((usage, accounts));
     drop(store);
     let log = place.log();

@@ -6,8 +6,8 @@ use crate::support::*;
 use conclave_core::{AuditId, MicroUsd, TenantId};
 use conclave_engine::{Caller, Governance, KeyRole, UsageAsk, UsageBy, UsageSums};
 use conclave_govern::{
-    AccountKey, LEASE_MS, Line, NewReview, Period, Priority, Protocol, ReviewKind, ReviewRefusal,
-    Ruling, Said, Scope,
+    AccountKey, AccountLimit, BudgetScope, LEASE_MS, NewReview, Period, Protocol, ReviewKind,
+    ReviewPriority, ReviewRefusal, Ruling, Said,
 };
 use conclave_ledger::{Body, Kind, Leaf, Value, tenant_number};
 use conclave_money::ReservationOrder;
@@ -224,7 +224,7 @@ fn review(audit: u64) -> NewReview {
         community: None,
         others: vec![],
         issues: vec![],
-        priority: Priority::High,
+        priority: ReviewPriority::High,
         audit_id: Some(AuditId::from_parts(audit, [1; 10])),
         author: Some("app".into()),
         subject: None,
@@ -300,8 +300,8 @@ async fn accounts_and_reservations_move_with_the_ledger() {
         id: [n; 16],
         tenant: 7,
         lines: vec![
-            Line { key: key(Scope::Tenant, ""), limit: MicroUsd(1_000) },
-            Line { key: key(Scope::Key, "k"), limit: MicroUsd(800) },
+            AccountLimit { key: key(BudgetScope::Tenant, ""), limit: MicroUsd(1_000) },
+            AccountLimit { key: key(BudgetScope::Key, "k"), limit: MicroUsd(800) },
         ],
         most: MicroUsd(300),
         cheaper: None,

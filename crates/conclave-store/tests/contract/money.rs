@@ -4,7 +4,7 @@ use crate::forgetting::number;
 use crate::place::Place;
 use crate::support::settle;
 use conclave_core::MicroUsd;
-use conclave_govern::{AccountKey, Line, Period, Scope};
+use conclave_govern::{AccountKey, AccountLimit, BudgetScope, Period};
 use conclave_money::{Accounts, AccountsError, Balance, ReservationOrder};
 use conclave_store::Store;
 use std::sync::Arc;
@@ -36,16 +36,16 @@ fn tamper(place: &Place, sql: &str) {
     }
 }
 
-fn key(scope: Scope, name: &str) -> AccountKey {
+fn key(scope: BudgetScope, name: &str) -> AccountKey {
     let period = Period::Day;
     AccountKey { tenant: 7, scope, name: name.into(), period, number: period.number_at(NOW) }
 }
 
-fn line(scope: Scope, name: &str, limit: u64) -> Line {
-    Line { key: key(scope, name), limit: MicroUsd(limit) }
+fn line(scope: BudgetScope, name: &str, limit: u64) -> AccountLimit {
+    AccountLimit { key: key(scope, name), limit: MicroUsd(limit) }
 }
 
-fn order(n: u64, most: u64, lines: Vec<Line>) -> ReservationOrder {
+fn order(n: u64, most: u64, lines: Vec<AccountLimit>) -> ReservationOrder {
     let mut id = [0; 16];
     id[8..].copy_from_slice(&n.to_be_bytes());
     ReservationOrder {
@@ -72,7 +72,10 @@ async fn sixty_four_at_once_are_granted_exactly_what_there_is(place: &Place) {
             let (accounts, granted) = (Arc::clone(&accounts), Arc::clone(&granted));
             tokio::spawn(async move {
                 for turn in 0..25 {
-                    let lines = vec![line(Scope::Tenant, "", 1_000), line(Scope::Key, "k", 5_000)];
+                    let lines = vec![
+                        line(BudgetScope::Tenant, "", 1_000),
+                        line(BudgetScope::Key, "k", 5_000),
+                    ];
                     let answer =
                         accounts.reserve(order(client * 100 + turn, 10, lines)).await.unwrap();
                     granted.fetch_add(u64::from(answer.is_ok()), Ordering::Relaxed);
@@ -84,15 +87,15 @@ async fn sixty_four_at_once_are_granted_exactly_what_there_is(place: &Place) {
         task.await.unwrap();
     }
     assert_eq!(granted.load(Ordering::Relaxed), 100, "100 of 1,600");
-    let tenant = account(&*accounts, &key(Scope::Tenant, "")).await;
+    let tenant = account(&*accounts, &key(BudgetScope::Tenant, "")).await;
     assert_eq!((tenant.spent, tenant.reserved, tenant.alerted), (0, 1_000, 100));
-    assert_eq!(account(&*accounts, &key(Scope::Key, "k")).await.reserved, 1_000);
+    assert_eq!(account(&*accounts, &key(BudgetScope::Key, "k")).await.reserved, 1_000);
 }
 
 async fn what_is_settled_or_refused_is_so_after_a_start(place: &Place) {
     let store = place.open();
     let accounts = store.accounts();
-    let lines = || vec![line(Scope::Tenant, "", 100)];
+    let lines = || vec![line(BudgetScope::Tenant, "", 100)];
     accounts.reserve(order(1, 60, lines())).await.unwrap().unwrap();
     accounts.reserve(order(2, 40, lines())).await.unwrap().unwrap();
     let crossings =
@@ -103,7 +106,7 @@ async fn what_is_settled_or_refused_is_so_after_a_start(place: &Place) {
     let accounts = store.accounts();
     // Settled twice counts once; the reservation that was open is still there.
     accounts.settle(order(1, 0, vec![]).id, MicroUsd(90), vec![70, 90]).await.unwrap();
-    let now = account(&*accounts, &key(Scope::Tenant, "")).await;
+    let now = account(&*accounts, &key(BudgetScope::Tenant, "")).await;
     assert_eq!((now.spent, now.reserved, now.alerted), (90, 40, 90));
     let refusal = accounts.reserve(order(3, 1, lines())).await.unwrap().unwrap_err();
     assert_eq!(refusal.left, MicroUsd(0));
@@ -117,12 +120,12 @@ async fn what_is_settled_or_refused_is_so_after_a_start(place: &Place) {
 async fn every_scope_is_reserved_or_none(place: &Place) {
     let store = place.open();
     let accounts = store.accounts();
-    let both = || vec![line(Scope::Tenant, "", 1_000), line(Scope::User, "u", 10)];
+    let both = || vec![line(BudgetScope::Tenant, "", 1_000), line(BudgetScope::User, "u", 10)];
     accounts.reserve(order(1, 11, both())).await.unwrap().unwrap_err();
-    assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.reserved, 0);
+    assert_eq!(account(&*accounts, &key(BudgetScope::Tenant, "")).await.reserved, 0);
     accounts.reserve(order(2, 10, both())).await.unwrap().unwrap();
     accounts.settle(order(2, 0, vec![]).id, MicroUsd(3), vec![]).await.unwrap();
-    for key in [key(Scope::Tenant, ""), key(Scope::User, "u")] {
+    for key in [key(BudgetScope::Tenant, ""), key(BudgetScope::User, "u")] {
         let now = account(&*accounts, &key).await;
         assert_eq!((now.spent, now.reserved), (3, 0));
     }
@@ -135,24 +138,24 @@ pub async fn a_reservation_nobody_settles_is_charged_and_corrected_when_its_deci
     let accounts = store.accounts();
     let late = ReservationOrder {
         expires_ms: NOW - 1_000,
-        ..order(1, 60, vec![line(Scope::Tenant, "", 100)])
+        ..order(1, 60, vec![line(BudgetScope::Tenant, "", 100)])
     };
     let id = late.id;
     accounts.reserve(late).await.unwrap().unwrap();
     let store = Arc::new(store);
     let charging = Arc::clone(&store);
     tokio::task::spawn_blocking(move || charging.charge_expired()).await.unwrap();
-    let now = account(&*accounts, &key(Scope::Tenant, "")).await;
+    let now = account(&*accounts, &key(BudgetScope::Tenant, "")).await;
     assert_eq!((now.spent, now.reserved), (60, 0));
     assert_eq!(accounts.unsettled(u64::MAX >> 1, 10).await.unwrap()[0].id, id);
     accounts.settle(id, MicroUsd(4), vec![]).await.unwrap();
-    assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.spent, 4);
+    assert_eq!(account(&*accounts, &key(BudgetScope::Tenant, "")).await.spent, 4);
 }
 
 async fn a_reservation_that_cannot_be_read_is_reported_and_others_are_settled(place: &Place) {
     let store = place.open();
     let accounts = store.accounts();
-    let lines = || vec![line(Scope::Tenant, "", 100), line(Scope::Key, "k", 100)];
+    let lines = || vec![line(BudgetScope::Tenant, "", 100), line(BudgetScope::Key, "k", 100)];
     let broken = order(1, 40, lines()).id;
     accounts.reserve(order(1, 40, lines())).await.unwrap().unwrap();
     accounts.reserve(order(2, 40, lines())).await.unwrap().unwrap();
@@ -177,18 +180,18 @@ async fn a_reservation_that_cannot_be_read_is_reported_and_others_are_settled(pl
     let store = Arc::new(store);
     let charging = Arc::clone(&store);
     tokio::task::spawn_blocking(move || charging.charge_expired()).await.unwrap();
-    for key in [key(Scope::Tenant, ""), key(Scope::Key, "k")] {
+    for key in [key(BudgetScope::Tenant, ""), key(BudgetScope::Key, "k")] {
         let now = account(&*accounts, &key).await;
         assert_eq!((now.spent, now.reserved), (40, 40), "the other was charged, this one stays");
     }
     accounts.settle(order(2, 0, vec![]).id, MicroUsd(3), vec![]).await.unwrap();
-    assert_eq!(account(&*accounts, &key(Scope::Tenant, "")).await.spent, 3);
+    assert_eq!(account(&*accounts, &key(BudgetScope::Tenant, "")).await.spent, 3);
 }
 
 async fn c02_a_request_that_never_came_to_a_decision_is_entered_as_abandoned_once(place: &Place) {
     const DAY_MS: u64 = 86_400_000;
     let store = place.open();
-    let lines = vec![line(Scope::Tenant, "", 100)];
+    let lines = vec![line(BudgetScope::Tenant, "", 100)];
     let gone = ReservationOrder { expires_ms: NOW - 2 * DAY_MS, ..order(1, 60, lines.clone()) };
     let late = ReservationOrder { expires_ms: NOW - DAY_MS / 2, ..order(2, 30, lines) };
     for hold in [gone, late] {
@@ -224,13 +227,13 @@ async fn a_hold_with_a_malformed_id_is_named_and_nothing_is_settled_under_anothe
     );
     let late = ReservationOrder {
         expires_ms: NOW - 1_000,
-        ..order(1, 60, vec![line(Scope::Tenant, "", 100)])
+        ..order(1, 60, vec![line(BudgetScope::Tenant, "", 100)])
     };
     store.accounts().reserve(late).await.unwrap().unwrap();
     let charge = async || {
         let charging = Arc::clone(&store);
         tokio::task::spawn_blocking(move || charging.charge_expired()).await.unwrap();
-        account(&*store.accounts(), &key(Scope::Tenant, "")).await.spent
+        account(&*store.accounts(), &key(BudgetScope::Tenant, "")).await.spent
     };
     let error = store.accounts().unsettled(u64::MAX >> 1, 10).await.unwrap_err().to_string();
     assert!(error.contains("purse_hold") && error.contains("616263"), "{error}");
@@ -270,8 +273,10 @@ async fn three_replicas_never_grant_more_than_there_is() {
             tokio::spawn(async move {
                 for turn in 0..10 {
                     // Scopes are named in opposite orders: nobody waits for somebody who waits.
-                    let mut lines =
-                        vec![line(Scope::Tenant, "", 1_003), line(Scope::Key, "k", 100_000)];
+                    let mut lines = vec![
+                        line(BudgetScope::Tenant, "", 1_003),
+                        line(BudgetScope::Key, "k", 100_000),
+                    ];
                     if client % 2 == 0 {
                         lines.reverse();
                     }
@@ -289,6 +294,6 @@ async fn three_replicas_never_grant_more_than_there_is() {
         task.await.unwrap();
     }
     assert_eq!(granted.load(Ordering::Relaxed), 100);
-    let now = account(&*stores[1].accounts(), &key(Scope::Tenant, "")).await;
+    let now = account(&*stores[1].accounts(), &key(BudgetScope::Tenant, "")).await;
     assert_eq!((now.spent, now.reserved), (1_000, 0));
 }

@@ -16,7 +16,7 @@ pub struct Watch {
 }
 
 /// An answer that came whole.
-pub struct Answer {
+pub struct LoadAnswer {
     /// The HTTP status.
     pub status: u16,
     /// Whether the connection may be used again.
@@ -52,7 +52,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection ends before the answer does.
-    pub async fn ask(&mut self, request: &[u8], watch: Watch) -> io::Result<Answer> {
+    pub async fn ask(&mut self, request: &[u8], watch: Watch) -> io::Result<LoadAnswer> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
         let mut gap = Duration::ZERO;
@@ -77,7 +77,7 @@ impl Connection {
             if head.is_whole(body) {
                 let (status, keep_alive) = (head.status, head.keep_alive);
                 let id = head.id.clone();
-                return Ok(Answer { status, keep_alive, id, sentence_at, ended: now, gap });
+                return Ok(LoadAnswer { status, keep_alive, id, sentence_at, ended: now, gap });
             }
         }
     }

@@ -8,7 +8,7 @@ mod exchange;
 mod options;
 mod tally;
 
-use exchange::{Answer, Connection};
+use exchange::{Connection, LoadAnswer};
 use options::Options;
 use std::error::Error;
 use std::io::Write;
@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tally::Tally;
+use tally::LoadTally;
 
 /// How long a client waits before it tries again to connect.
 const RECONNECT: Duration = Duration::from_millis(5);
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn load(options: &Arc<Options>) -> (Tally, Duration) {
+async fn load(options: &Arc<Options>) -> (LoadTally, Duration) {
     let started = Instant::now();
     let turns = Arc::new(AtomicU64::new(0));
     let clients: Vec<_> = (0..options.concurrency)
@@ -44,7 +44,7 @@ async fn load(options: &Arc<Options>) -> (Tally, Duration) {
             tokio::spawn(client(options.clone(), addr, turns.clone(), started))
         })
         .collect();
-    let mut tally = Tally::default();
+    let mut tally = LoadTally::default();
     for client in clients {
         match client.await {
             Ok(mine) => tally.take(mine),
@@ -60,8 +60,8 @@ async fn client(
     addr: SocketAddr,
     turns: Arc<AtomicU64>,
     started: Instant,
-) -> Tally {
-    let mut tally = Tally::default();
+) -> LoadTally {
+    let mut tally = LoadTally::default();
     let mut request = options.request(addr);
     let mut connection = None;
     while tally.failed < FAILURES_MAX {
@@ -102,13 +102,13 @@ async fn client(
 }
 
 /// A client that was refused waits a little, as polite ones do.
-async fn pause_after(tally: &Tally, backoff: Duration) {
+async fn pause_after(tally: &LoadTally, backoff: Duration) {
     if tally.last_was_refused {
         tokio::time::sleep(backoff).await;
     }
 }
 
 /// What an answer was, for the tally.
-fn is_ok(answer: &Answer) -> bool {
+fn is_ok(answer: &LoadAnswer) -> bool {
     answer.status == 200
 }

@@ -1,6 +1,6 @@
 //! What came back, counted.
 
-use crate::exchange::Answer;
+use crate::exchange::LoadAnswer;
 use std::time::{Duration, Instant};
 
 /// A stall: what Nagle and delayed acknowledgements make of small replies.
@@ -8,7 +8,7 @@ const STALL: Duration = Duration::from_millis(40);
 
 /// Answers, by what became of them.
 #[derive(Default)]
-pub struct Tally {
+pub struct LoadTally {
     /// How long each answer with 200 took.
     times: Vec<Duration>,
     /// How long each refusal took.
@@ -31,9 +31,9 @@ pub struct Tally {
     by_second: Vec<u64>,
 }
 
-impl Tally {
+impl LoadTally {
     /// Counts an answer.
-    pub fn note(&mut self, asked: Instant, answer: &Answer, started: Instant, ids: bool) {
+    pub fn note(&mut self, asked: Instant, answer: &LoadAnswer, started: Instant, ids: bool) {
         let took = answer.ended.saturating_duration_since(asked);
         self.last_was_refused = matches!(answer.status, 429 | 503);
         if self.last_was_refused {

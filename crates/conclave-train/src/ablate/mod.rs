@@ -10,7 +10,7 @@ mod measure;
 mod report;
 mod scores;
 
-use crate::examples::Model;
+use crate::examples::TrainedModel;
 use crate::fit::Plan;
 use crate::rows::{self, Row};
 use crate::{Learning, frames, learn, packed, progress};
@@ -19,7 +19,7 @@ use bootstrap::{Groups, RESAMPLES, compare};
 use clap::Args;
 use conclave_classify::Transformer;
 use figure::Figure;
-use report::{Line, Report, Training};
+use report::{FigureLine, Report, Training};
 use scores::{Output, Scores, Trained};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -187,11 +187,11 @@ fn trained(
     plan: Plan,
     second: Option<Transformer>,
 ) -> anyhow::Result<Trained> {
-    let weights = |model: Model| {
+    let weights = |model: TrainedModel| {
         let name = format!("{} {}", set.name(), model.file());
         anyhow::Ok(packed(model, &learn(&name, model, rows, plan)?, plan))
     };
-    Ok(Trained { text: weights(Model::Text)?, reply: weights(Model::Reply)?, second })
+    Ok(Trained { text: weights(TrainedModel::Text)?, reply: weights(TrainedModel::Reply)?, second })
 }
 
 fn training(set: Set, rows: &[Row], trained: &Trained) -> Training {
@@ -211,7 +211,7 @@ fn scored(set: Set, trained: &Trained, measured: &Measured) -> anyhow::Result<Sc
     Ok(scores)
 }
 
-fn lines(measured: &Measured, said: &[Scores]) -> anyhow::Result<Vec<Line>> {
+fn lines(measured: &Measured, said: &[Scores]) -> anyhow::Result<Vec<FigureLine>> {
     let [public, corpus, both] = said else {
         bail!("three trainings are compared, not {}", said.len());
     };
@@ -223,7 +223,7 @@ fn lines(measured: &Measured, said: &[Scores]) -> anyhow::Result<Vec<Line>> {
         };
         let compared = compare(figure.measure, &[public, corpus, both].map(groups));
         bar.inc(1);
-        Line {
+        FigureLine {
             set: measured.name,
             name: figure.name.clone(),
             measured: figure.measured.len(),

@@ -12,7 +12,7 @@ pub struct Report {
     /// What was learned from, in the order of the columns.
     pub trainings: Vec<Training>,
     /// The figures, in order.
-    pub figures: Vec<Line>,
+    pub figures: Vec<FigureLine>,
 }
 
 /// What one column learned from.
@@ -30,7 +30,7 @@ pub struct Training {
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct FigureLine {
     /// On which rows: `dev` or `corpus/test`.
     pub set: &'static str,
     /// What it says.
@@ -94,8 +94,8 @@ impl Report {
     }
 }
 
-fn row(line: &Line) -> String {
-    let Line { set, name, measured, against, compared } = line;
+fn row(line: &FigureLine) -> String {
+    let FigureLine { set, name, measured, against, compared } = line;
     let cells = match compared {
         None => ["-"; 4].map(str::to_owned),
         Some(Compared { public, corpus, both, gain }) => {
@@ -132,7 +132,7 @@ mod tests {
     fn report(transformers: &[&str]) -> Report {
         let interval = |value: f64| Interval { value, low: value - 0.0125, high: value + 0.01 };
         let [public, corpus, both, gain] = [0.8, 0.7, 0.99, -0.0001].map(interval);
-        let line = |name: &str, compared| Line {
+        let line = |name: &str, compared| FigureLine {
             set: "dev",
             name: name.to_owned(),
             measured: 10,

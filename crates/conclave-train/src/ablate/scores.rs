@@ -6,7 +6,7 @@
 
 use crate::calibrate::CRISIS_FIRST;
 use crate::cores::on_all_cores;
-use crate::examples::Model;
+use crate::examples::TrainedModel;
 use crate::rows::Row;
 use conclave_classify::{Linear, Transformer};
 use conclave_detect::plain_form;
@@ -51,7 +51,7 @@ impl Output {
     /// Whether this row shows what the output is to say yes to.
     #[must_use]
     pub fn is_shown_by(self, row: &Row) -> bool {
-        let model = if self == Self::Reply { Model::Reply } else { Model::Text };
+        let model = if self == Self::Reply { TrainedModel::Reply } else { TrainedModel::Text };
         let targets = model.targets(row).unwrap_or_default();
         let mut named = model.outputs().iter().zip(targets);
         named.any(|(name, target)| *name == self.name() && target == Some(true))
@@ -94,8 +94,8 @@ impl Trained {
         let logits = on_all_cores(rows, |row| {
             seen();
             match row.response {
-                None => self.logits(Model::Text, &text, row),
-                Some(_) => self.logits(Model::Reply, &reply, row),
+                None => self.logits(TrainedModel::Text, &text, row),
+                Some(_) => self.logits(TrainedModel::Reply, &reply, row),
             }
         });
         let of = |output: Output| {
@@ -105,7 +105,7 @@ impl Trained {
         Ok(Scores(Output::ALL.map(of)))
     }
 
-    fn logits(&self, model: Model, first: &Linear<'_>, row: &Row) -> [Option<Logits>; 4] {
+    fn logits(&self, model: TrainedModel, first: &Linear<'_>, row: &Row) -> [Option<Logits>; 4] {
         let first_says = first.logits(&model.features(row).unwrap_or_default());
         let second_says = self.second.as_ref().and_then(|second| {
             let logits = asked(second, row)?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 #[derive(Debug, Parser)]
-struct Line {
+struct FigureLine {
     #[command(flatten)]
     args: Ablate,
 }
@@ -61,10 +61,10 @@ fn folders() -> TempDir {
 fn args(place: &TempDir, more: &[&str]) -> Ablate {
     let path = place.path().to_str().unwrap();
     let given = ["ablate", "--data", path, "--corpus", path];
-    Line::parse_from(given.iter().chain(more)).args
+    FigureLine::parse_from(given.iter().chain(more)).args
 }
 
-fn figure<'a>(report: &'a Report, set: &str, name: &str) -> &'a report::Line {
+fn figure<'a>(report: &'a Report, set: &str, name: &str) -> &'a report::FigureLine {
     let mut lines = report.figures.iter();
     lines.find(|line| line.set == set && line.name.starts_with(name)).unwrap()
 }

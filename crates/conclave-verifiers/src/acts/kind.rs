@@ -178,7 +178,7 @@ names! {
 
 /// What a rule of a data file is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Label {
+pub enum RuleLabel {
     /// Of the reply.
     Act(Act),
     /// Of the person's turn.
@@ -187,7 +187,7 @@ pub enum Label {
     Marker(Marker),
 }
 
-impl Label {
+impl RuleLabel {
     /// Finds the label with this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
@@ -212,7 +212,7 @@ mod tests {
             .chain(Marker::ALL.iter().map(|marker| marker.as_str()))
             .collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-        assert_eq!(Label::parse("isolates"), Some(Label::Act(Act::Isolates)));
-        assert_eq!(Label::parse("nonsense"), None);
+        assert_eq!(RuleLabel::parse("isolates"), Some(RuleLabel::Act(Act::Isolates)));
+        assert_eq!(RuleLabel::parse("nonsense"), None);
     }
 }

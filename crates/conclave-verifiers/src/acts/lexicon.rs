@@ -3,7 +3,7 @@
 //! **Invariant:** a file with an unknown name, a broken phrase or a rule said twice is an error;
 //! what was read is never changed.
 
-use super::kind::{Label, Marker};
+use super::kind::{Marker, RuleLabel};
 use super::matcher::Matcher;
 use super::phrase::{Compiler, Slots};
 use super::scope::Modes;
@@ -68,7 +68,7 @@ pub struct Rule {
     /// Its name, e.g. `en/isolates/need-no-friends`.
     pub id: Box<str>,
     /// What it is about.
-    pub label: Label,
+    pub label: RuleLabel,
     /// How much it says, in hundredths.
     pub weight: u8,
     /// How many words away a marker still acts.
@@ -154,15 +154,15 @@ impl Lexicon {
     }
 
     fn add(&mut self, id: &str, raw: &RawRule, slots: &Slots) -> Result<(), String> {
-        let label = Label::parse(&raw.is).ok_or_else(|| format!("nothing is {:?}", raw.is))?;
+        let label = RuleLabel::parse(&raw.is).ok_or_else(|| format!("nothing is {:?}", raw.is))?;
         let number = self.rules.len();
         for (line, text) in raw.phrases.iter().enumerate() {
             let mut compiler = Compiler { vocabulary: &mut self.vocabulary, slots };
             for phrase in compiler.phrases(text)? {
-                if !matches!(label, Label::Cue(_)) {
+                if !matches!(label, RuleLabel::Cue(_)) {
                     self.of_replies.add(number, line + 1, phrase.clone());
                 }
-                if !matches!(label, Label::Act(_)) {
+                if !matches!(label, RuleLabel::Act(_)) {
                     self.of_people.add(number, line + 1, phrase);
                 }
             }
@@ -180,8 +180,8 @@ impl Lexicon {
 
     pub(super) fn marker(&self, rule: usize) -> Option<Marker> {
         match self.rules[rule].label {
-            Label::Marker(marker) => Some(marker),
-            Label::Act(_) | Label::Cue(_) => None,
+            RuleLabel::Marker(marker) => Some(marker),
+            RuleLabel::Act(_) | RuleLabel::Cue(_) => None,
         }
     }
 }

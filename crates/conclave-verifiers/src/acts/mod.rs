@@ -14,18 +14,18 @@ mod turn;
 pub use kind::{Act, Cue};
 pub use lexicon::{Lexicon, VerifierDataError};
 pub use scope::Modes;
-pub use turn::Turn;
+pub use turn::PersonTurn;
 
 use crate::Case;
-use kind::Label;
+use kind::RuleLabel;
 use matcher::Hit;
-use scope::Scope;
+use scope::MarkerScope;
 use std::sync::Arc;
 use token::Tokens;
 
 /// One act seen in a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenAct {
     /// What it is.
     pub act: Act,
     /// How much it says, in hundredths.
@@ -59,9 +59,9 @@ pub struct Shape {
 #[derive(Debug)]
 pub struct Acts {
     lexicon: Arc<Lexicon>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenAct>,
     /// The person's side.
-    pub turn: Turn,
+    pub turn: PersonTurn,
     /// The reply's shape.
     pub shape: Shape,
 }
@@ -73,7 +73,7 @@ impl Acts {
         let tokens = Tokens::read(&case.candidate.text, &lexicon.vocabulary);
         Self {
             seen: seen(&tokens, lexicon),
-            turn: Turn::read(case, lexicon),
+            turn: PersonTurn::read(case, lexicon),
             shape: shape(&tokens),
             lexicon: Arc::clone(lexicon),
         }
@@ -163,7 +163,7 @@ impl Acts {
     }
 
     /// Every place where it does this, in order.
-    pub fn of(&self, act: Act) -> impl Iterator<Item = &Seen> {
+    pub fn of(&self, act: Act) -> impl Iterator<Item = &SeenAct> {
         self.seen.iter().filter(move |seen| seen.act == act)
     }
 
@@ -195,9 +195,9 @@ const TEMPERED_UNDER: u8 = 95;
 /// What a doubtful phrase alone in a long text is worth.
 const TEMPERED_TO: u8 = 55;
 
-fn seen(tokens: &Tokens, lexicon: &Lexicon) -> Vec<Seen> {
+fn seen(tokens: &Tokens, lexicon: &Lexicon) -> Vec<SeenAct> {
     let hits = lexicon.of_replies.find(tokens);
-    let scope = Scope::new(lexicon, tokens, &hits);
+    let scope = MarkerScope::new(lexicon, tokens, &hits);
     let readable = readable(tokens);
     hits.iter()
         .filter(|hit| !(readable && lexicon.rules[hit.rule].foreign))
@@ -205,13 +205,13 @@ fn seen(tokens: &Tokens, lexicon: &Lexicon) -> Vec<Seen> {
         .collect()
 }
 
-fn act(hit: &Hit, scope: &Scope<'_>, tokens: &Tokens, lexicon: &Lexicon) -> Option<Seen> {
+fn act(hit: &Hit, scope: &MarkerScope<'_>, tokens: &Tokens, lexicon: &Lexicon) -> Option<SeenAct> {
     let rule = &lexicon.rules[hit.rule];
-    let Label::Act(act) = rule.label else {
+    let RuleLabel::Act(act) = rule.label else {
         return None;
     };
     let void = voiding(act).without(rule.keep);
-    (!scope.modes(hit).any_of(void)).then(|| Seen {
+    (!scope.modes(hit).any_of(void)).then(|| SeenAct {
         act,
         weight: rule.weight,
         sentence: tokens.sentence_of[hit.start],

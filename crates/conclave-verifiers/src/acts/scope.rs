@@ -67,7 +67,7 @@ impl Modes {
 }
 
 /// Reads the ways of speaking around hits.
-pub struct Scope<'a> {
+pub struct MarkerScope<'a> {
     lexicon: &'a Lexicon,
     tokens: &'a Tokens,
     markers: Vec<(Marker, Hit)>,
@@ -80,7 +80,7 @@ const NEAR: usize = 24;
 /// From which share of quoted words on quotation marks mean nothing.
 const QUOTED_SHARE_MAX: usize = 60;
 
-impl<'a> Scope<'a> {
+impl<'a> MarkerScope<'a> {
     /// Takes the markers out of all hits of a text.
     #[must_use]
     pub fn new(lexicon: &'a Lexicon, tokens: &'a Tokens, hits: &[Hit]) -> Self {

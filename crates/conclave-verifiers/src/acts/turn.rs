@@ -3,9 +3,9 @@
 //! **Invariant:** at most the last [`TURNS_MAX`] things the person said are read, each up to
 //! [`TEXT_MAX`] bytes, so that a long conversation costs no more than a short one.
 
-use super::kind::{Cue, Label};
+use super::kind::{Cue, RuleLabel};
 use super::lexicon::Lexicon;
-use super::scope::{Modes, Scope};
+use super::scope::{MarkerScope, Modes};
 use super::token::Tokens;
 use crate::Case;
 use conclave_core::{Message, Role};
@@ -17,7 +17,7 @@ const TEXT_MAX: usize = 6_000;
 
 /// What the person said last, and shortly before.
 #[derive(Clone, Debug, Default)]
-pub struct Turn {
+pub struct PersonTurn {
     now: Vec<(Cue, u8)>,
     earlier: Vec<(Cue, u8)>,
     /// Letters of the last message.
@@ -28,7 +28,7 @@ pub struct Turn {
     pub crisis: bool,
 }
 
-impl Turn {
+impl PersonTurn {
     /// Reads the person's side of a case.
     #[must_use]
     pub fn read(case: &Case, lexicon: &Lexicon) -> Self {
@@ -97,12 +97,12 @@ fn tail(text: &str, most: usize) -> &str {
 
 fn cues(tokens: &Tokens, lexicon: &Lexicon) -> Vec<(Cue, u8)> {
     let hits = lexicon.of_people.find(tokens);
-    let scope = Scope::new(lexicon, tokens, &hits);
+    let scope = MarkerScope::new(lexicon, tokens, &hits);
     let voiding = Modes::NEGATED.with(Modes::QUOTED).with(Modes::REPORTED);
     hits.iter()
         .filter_map(|hit| {
             let rule = &lexicon.rules[hit.rule];
-            let Label::Cue(cue) = rule.label else {
+            let RuleLabel::Cue(cue) = rule.label else {
                 return None;
             };
             let void = scope.modes(hit).any_of(voiding.without(rule.keep));

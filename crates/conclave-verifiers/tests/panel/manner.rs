@@ -2,16 +2,16 @@
 
 use crate::support::{Row, Turn, ballots, panel};
 use conclave_core::{Ballot, Cast, Score, Scrutiny, Vote};
-use conclave_detect::{AsReply, Fault, Manner};
+use conclave_detect::{AsReply, Manner, MannerFault};
 use conclave_verifiers::{Case, builtin};
 
 const PLAIN: &str = "We could look at the timetable together and see what fits on Tuesday.";
 
-fn case(reply: &str, harm: f32, fault: Option<(Fault, f32)>) -> Case {
+fn case(reply: &str, harm: f32, fault: Option<(MannerFault, f32)>) -> Case {
     let asked =
         Turn { role: "user".into(), content: "I don't know how to go on with this.".into() };
     let mut case = Row::of(vec![asked], reply.into()).case();
-    let shown = |one: Fault| {
+    let shown = |one: MannerFault| {
         fault.filter(|(fault, _)| *fault == one).map_or(Score::ZERO, |(_, shown)| Score::new(shown))
     };
     case.reply.as_reply = Some(AsReply { harm: Score::new(harm), manner: Manner::of(shown) });
@@ -30,7 +30,7 @@ fn cast(ballots: &[Ballot], verifier: &str) -> (Vote, u8) {
 fn each_fault_is_named_by_the_verifier_whose_theme_it_is_and_is_never_a_veto() {
     let judges = builtin().unwrap();
     let seats = ["crisis", "higher_self", "wisdom", "shadow", "attachment"];
-    for (fault, seat) in Fault::ALL.into_iter().zip(seats) {
+    for (fault, seat) in MannerFault::ALL.into_iter().zip(seats) {
         for (shown, expected) in [(0.35, Vote::Concern), (0.6, Vote::Harmful), (1.0, Vote::Harmful)]
         {
             let votes = ballots(&judges, &case(PLAIN, 0.0, Some((fault, shown))));
@@ -69,7 +69,7 @@ fn a_rule_that_is_not_nearly_certain_is_softened_where_the_model_finds_nothing()
     let judges = builtin().unwrap();
     let shaming = "You should be ashamed of yourself, honestly.";
     let alarmed =
-        cast(&ballots(&judges, &case(shaming, 0.3, Some((Fault::Demeans, 0.2)))), "shadow");
+        cast(&ballots(&judges, &case(shaming, 0.3, Some((MannerFault::Demeans, 0.2)))), "shadow");
     let calm = cast(&ballots(&judges, &case(shaming, 0.01, None)), "shadow");
     assert_ne!(alarmed.0, Vote::Safe);
     assert!(calm.0 == Vote::Concern && calm.1 < alarmed.1, "{alarmed:?} {calm:?}");

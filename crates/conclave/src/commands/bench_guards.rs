@@ -12,8 +12,8 @@ use conclave_engine::{
     UsageAsk, UsageBook, UsagePage, Whose,
 };
 use conclave_govern::{
-    ConsentAsk, ConsentRecord, CulturalAsk, Evidence, EvidenceKind, Protocol, Protocols, Scopes,
-    TenantPolicy, check_consent, look,
+    ConsentAsk, ConsentEvidence, ConsentRecord, CulturalAsk, EvidenceKind, Protocol, Protocols,
+    Scopes, TenantPolicy, check_consent, look,
 };
 use conclave_govern::{Jurisdictions, Transfer};
 use conclave_money::{
@@ -153,7 +153,7 @@ fn consent() -> Work {
         parties: Vec::new(),
         given_ms: 1,
         expires_ms: None,
-        evidence: Evidence { kind: EvidenceKind::Written, reference: "form".to_owned() },
+        evidence: ConsentEvidence { kind: EvidenceKind::Written, reference: "form".to_owned() },
         withdrawn: None,
     };
     let records: Vec<_> = (0..10).map(|n| (format!("c{n}"), record(n))).collect();

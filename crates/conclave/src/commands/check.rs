@@ -2,12 +2,12 @@
 //!
 //! **Invariant:** streaming holds one line at a time: memory does not grow with the input.
 
-use super::lines::{LINE_BYTES_MAX, Line, next_line};
+use super::lines::{LINE_BYTES_MAX, LineRead, next_line};
 use super::{Answer, checker};
 use crate::cli::CheckArgs;
 use crate::output;
 use conclave_core::{Candidate, Message, Mode, Role};
-use conclave_engine::{Answer as Judgement, Checker, Question};
+use conclave_engine::{CheckAnswer, Checker, Question};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, BufWriter, Write};
@@ -41,7 +41,7 @@ pub fn run(args: &CheckArgs, as_json: bool) -> anyhow::Result<Answer> {
     Ok(if passes { Answer::Yes } else { Answer::No })
 }
 
-fn print(judgement: &Judgement) {
+fn print(judgement: &CheckAnswer) {
     let colour = if judgement.verdict == "safe" { "32" } else { "31" };
     output::line(&format!(
         "{}  action {}  harm {:.2}  crisis {:.2}  injection {:.2}  language {}",
@@ -82,10 +82,10 @@ fn stream(
     let mut line = Vec::new();
     for number in 1u64.. {
         let judged = match next_line(&mut input, &mut line)? {
-            Line::End => break,
-            Line::Whole if line.trim_ascii().is_empty() => continue,
-            Line::Whole => judge_line(checker, mode, &line),
-            Line::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
+            LineRead::End => break,
+            LineRead::Whole if line.trim_ascii().is_empty() => continue,
+            LineRead::Whole => judge_line(checker, mode, &line),
+            LineRead::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
         };
         all_read &= judged.is_ok();
         let written = match &judged {
@@ -113,7 +113,7 @@ fn stream(
 #[derive(Serialize)]
 struct JudgedLine {
     #[serde(flatten)]
-    judgement: Judgement,
+    judgement: CheckAnswer,
     id: Value,
 }
 

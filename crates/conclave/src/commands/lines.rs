@@ -9,7 +9,7 @@ pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What came of reading a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum LineRead {
     /// It stands in the buffer.
     Whole,
     /// It was longer than can be held, and was thrown away.
@@ -22,7 +22,7 @@ pub enum Line {
 ///
 /// # Errors
 /// When the input fails.
-pub fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
+pub fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<LineRead> {
     line.clear();
     let (mut any, mut too_long) = (false, false);
     loop {
@@ -47,8 +47,8 @@ pub fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Lin
         }
     }
     Ok(match (any, too_long) {
-        (false, _) => Line::End,
-        (true, true) => Line::TooLong,
-        (true, false) => Line::Whole,
+        (false, _) => LineRead::End,
+        (true, true) => LineRead::TooLong,
+        (true, false) => LineRead::Whole,
     })
 }

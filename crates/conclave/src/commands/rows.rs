@@ -3,7 +3,7 @@
 //! **Invariant:** what comes out stands in the order of the files, whoever finished first; only
 //! [`BATCH`] lines a thread are held at a time.
 
-use super::lines::{LINE_BYTES_MAX, Line, next_line};
+use super::lines::{LINE_BYTES_MAX, LineRead, next_line};
 use anyhow::{Context, bail};
 use conclave_core::Mode;
 use conclave_engine::{Checker, Question, VoteLine};
@@ -189,10 +189,10 @@ impl Source {
                 read.with_context(|| format!("{}, after line {}", self.name(), self.number))?;
             self.number += 1;
             let bytes = match read {
-                Line::End => return Ok(None),
-                Line::Whole if bytes.trim_ascii().is_empty() => continue,
-                Line::Whole => Ok(bytes),
-                Line::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
+                LineRead::End => return Ok(None),
+                LineRead::Whole if bytes.trim_ascii().is_empty() => continue,
+                LineRead::Whole => Ok(bytes),
+                LineRead::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
             };
             return Ok(Some(RawLine {
                 file: self.at.saturating_sub(1),

@@ -1,6 +1,6 @@
 //! What types alone cannot say about a configuration.
 
-use super::{AuditFailure, Config, ModeName, WitnessPlace, check_upstream};
+use super::{AuditFailureName, Config, ModeName, WitnessPlace, check_upstream};
 use conclave_core::{TenantId, UserId};
 use conclave_govern::{TenantPolicy, tenant_name_fault};
 use std::collections::BTreeSet;
@@ -216,7 +216,7 @@ fn warnings(config: &Config, found: &mut Findings) {
     if config.policy.modes_allowed.contains(&ModeName::Debug) {
         found.warn("policy.modes_allowed", "`debug` is for operators, not for people");
     }
-    if config.policy.audit_failure == AuditFailure::DeliverAndAlert {
+    if config.policy.audit_failure == AuditFailureName::DeliverAndAlert {
         let message = "replies leave unrecorded while no disk takes entries";
         found.warn("policy.audit_failure", message);
     }

@@ -1,7 +1,7 @@
 //! What types alone cannot say about providers, models and verifiers.
 
 use super::check::Findings;
-use super::{Config, OfferedModel, OnFailure, Provider, ProviderKind, SeatChange, VerifierKind};
+use super::{Config, ModelConfig, OnFailure, Provider, ProviderKind, SeatChange, VerifierKind};
 use conclave_models::BaseUrl;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,8 +103,8 @@ fn check_fallbacks(config: &Config, found: &mut Findings) {
 /// Everybody who stands in for a model, in the order they are asked: each one's own stand-ins come
 /// right after it. `None` when the model itself is among them.
 pub fn stand_ins<'a>(
-    model: &'a OfferedModel,
-    models: &BTreeMap<&'a str, &'a OfferedModel>,
+    model: &'a ModelConfig,
+    models: &BTreeMap<&'a str, &'a ModelConfig>,
 ) -> Option<Vec<&'a str>> {
     let mut order = Vec::new();
     let mut open: Vec<&str> = model.fallback.iter().rev().map(String::as_str).collect();

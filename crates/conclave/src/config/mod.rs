@@ -23,7 +23,7 @@ pub use rates::RateLimits;
 pub use recipes::RecipeSection;
 pub use secret::SecretRef;
 pub use telemetry::Telemetry;
-pub use upstream::{OfferedModel, Provider, ProviderKind, Temperature};
+pub use upstream::{ModelConfig, Provider, ProviderKind, Temperature};
 pub use verifiers::{GuardTemplate, OnFailure, SeatChange, VerifierKind};
 
 use schemars::JsonSchema;
@@ -61,15 +61,15 @@ pub struct Config {
     pub providers: Vec<Provider>,
     /// Models offered to clients, beside `builtin`.
     #[serde(deserialize_with = "named::list")]
-    #[schemars(schema_with = "named::schema::<OfferedModel>")]
-    pub models: Vec<OfferedModel>,
+    #[schemars(schema_with = "named::schema::<ModelConfig>")]
+    pub models: Vec<ModelConfig>,
     /// Changes to the seats of verifiers, and verifiers of one's own, by name.
     #[serde(deserialize_with = "named::table")]
     #[schemars(schema_with = "named::schema::<SeatChange>")]
     pub verifiers: BTreeMap<String, SeatChange>,
     /// How the ledger is signed and where its checkpoints are copied to.
-    #[serde(skip_serializing_if = "Ledger::is_default")]
-    pub ledger: Ledger,
+    #[serde(skip_serializing_if = "LedgerConfig::is_default")]
+    pub ledger: LedgerConfig,
     /// Who looks at what waits for a person.
     #[serde(skip_serializing_if = "Reviews::is_default")]
     pub reviews: Reviews,
@@ -118,7 +118,7 @@ impl Webhooks {
 /// How the ledger is signed and where its checkpoints are copied to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Ledger {
+pub struct LedgerConfig {
     /// The name of the log in its checkpoints, such as `example.com/conclave`; fixed when the
     /// signing key is made.
     pub origin: Option<String>,
@@ -128,7 +128,7 @@ pub struct Ledger {
     pub witnesses: Vec<WitnessPlace>,
 }
 
-impl Ledger {
+impl LedgerConfig {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -401,7 +401,7 @@ pub struct Policy {
     /// Leaves the `conclave` key out of replies, for clients that refuse unknown fields.
     pub omit_own_fields: bool,
     /// What happens to a reply whose decision no disk takes.
-    pub audit_failure: AuditFailure,
+    pub audit_failure: AuditFailureName,
     /// When the parts of a streamed reply leave.
     #[serde(skip_serializing_if = "StreamName::is_default")]
     pub stream: StreamName,
@@ -433,7 +433,7 @@ impl Default for Policy {
             on_input_block: OnInputBlock::Error,
             on_injection: OnInjection::Flag,
             omit_own_fields: false,
-            audit_failure: AuditFailure::Hold,
+            audit_failure: AuditFailureName::Hold,
             stream: StreamName::Buffered,
         }
     }
@@ -442,7 +442,7 @@ impl Default for Policy {
 /// What happens to a reply whose decision no disk takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum AuditFailure {
+pub enum AuditFailureName {
     /// 503 `audit_unavailable`; where the trouble is known already, no model is asked.
     #[default]
     Hold,

@@ -154,7 +154,7 @@ pub enum ProviderKind {
 /// A model offered to clients.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct OfferedModel {
+pub struct ModelConfig {
     /// The name clients ask for; the key where it is written as `[models.NAME]`.
     #[serde(default)]
     pub name: String,
@@ -178,7 +178,7 @@ pub struct OfferedModel {
     pub output_tokens_max: Option<u64>,
 }
 
-impl Named for OfferedModel {
+impl Named for ModelConfig {
     fn name_mut(&mut self) -> &mut String {
         &mut self.name
     }

@@ -9,7 +9,7 @@ use crate::state::Gateway;
 use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
-use conclave_govern::{ConsentRecord, Evidence};
+use conclave_govern::{ConsentEvidence, ConsentRecord};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,13 +24,13 @@ struct ConsentRequest {
     parties: Vec<String>,
     given_ms: Option<u64>,
     expires_ms: Option<u64>,
-    evidence: Evidence,
+    evidence: ConsentEvidence,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WithdrawalRequest {
-    evidence: Evidence,
+    evidence: ConsentEvidence,
 }
 
 /// Keeps what somebody agreed to.
