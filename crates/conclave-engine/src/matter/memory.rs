@@ -12,7 +12,7 @@ use conclave_ports::{Archive, ArchiveError, MEMORY_WORDS, Pseudonyms, Whose};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Turns after which a person is no newcomer.
 const FIRST_TURNS: u32 = 3;
@@ -85,15 +85,15 @@ impl Remembered {
 /// Remembers conversations and people: from memory, and from the archive at first sight.
 pub struct Memory {
     archive: Arc<dyn Archive>,
-    conversations: Shelf<Trend>,
-    people: Shelf<Course>,
+    conversations: RecentMap<Trend>,
+    people: RecentMap<Course>,
 }
 
 impl Memory {
     /// Nothing is remembered yet.
     #[must_use]
     pub fn new(archive: Arc<dyn Archive>) -> Self {
-        Self { archive, conversations: Shelf::default(), people: Shelf::default() }
+        Self { archive, conversations: RecentMap::default(), people: RecentMap::default() }
     }
 
     /// What is known before a turn. Where the archive does not answer nothing is, which is the strictest
@@ -132,8 +132,8 @@ impl Memory {
 
     /// Lets go of a person and of their conversations.
     pub fn forget(&self, subject: [u8; 16], sessions: &[[u8; 16]]) {
-        self.people.let_go(subject);
-        sessions.iter().for_each(|session| self.conversations.let_go(*session));
+        self.people.forget(subject);
+        sessions.iter().for_each(|session| self.conversations.forget(*session));
     }
 
     /// Holds what is known after a turn.
@@ -168,30 +168,55 @@ impl Memory {
     }
 }
 
-/// A bounded map; when it is full it starts anew.
-struct Shelf<T>(Mutex<HashMap<[u8; 16], T>>);
+/// A bounded map of what was used lately. It has two halves: when the younger is full it becomes the older
+/// one, and what nobody asked for since the last change is dropped with the half that it replaces.
+struct RecentMap<T>(Mutex<Halves<T>>);
 
-impl<T> Default for Shelf<T> {
+struct Halves<T> {
+    young: HashMap<[u8; 16], T>,
+    old: HashMap<[u8; 16], T>,
+}
+
+impl<T> Default for RecentMap<T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Mutex::new(Halves { young: HashMap::new(), old: HashMap::new() }))
     }
 }
 
-impl<T: Clone> Shelf<T> {
+impl<T: Clone> RecentMap<T> {
     fn get(&self, key: [u8; 16]) -> Option<T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+        let mut halves = self.lock();
+        if let Some(value) = halves.young.get(&key) {
+            return Some(value.clone());
+        }
+        let value = halves.old.remove(&key)?;
+        halves.insert(key, value.clone());
+        Some(value)
     }
 
-    fn let_go(&self, key: [u8; 16]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    fn forget(&self, key: [u8; 16]) {
+        let mut halves = self.lock();
+        halves.young.remove(&key);
+        halves.old.remove(&key);
     }
 
     fn put(&self, key: [u8; 16], value: T) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.len() >= HELD_MAX && !held.contains_key(&key) {
-            held.clear();
+        let mut halves = self.lock();
+        halves.old.remove(&key);
+        halves.insert(key, value);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Halves<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Halves<T> {
+    fn insert(&mut self, key: [u8; 16], value: T) {
+        if self.young.len() >= HELD_MAX / 2 && !self.young.contains_key(&key) {
+            self.old = std::mem::take(&mut self.young);
         }
-        held.insert(key, value);
+        self.young.insert(key, value);
     }
 }
 
@@ -199,15 +224,23 @@ impl<T: Clone> Shelf<T> {
 mod tests {
     use super::*;
 
+    fn key(n: usize) -> [u8; 16] {
+        u128::try_from(n).unwrap().to_be_bytes()
+    }
+
     #[test]
-    fn a_shelf_is_bounded() {
-        let shelf = Shelf::default();
-        for n in 0..=u32::try_from(HELD_MAX).unwrap() {
-            let mut key = [0; 16];
-            key[..4].copy_from_slice(&n.to_be_bytes());
-            shelf.put(key, n);
+    fn what_is_in_use_stays_when_the_map_is_full() {
+        let map = RecentMap::default();
+        for n in 0..=2 * HELD_MAX {
+            map.put(key(n), n);
+            assert_eq!(map.get(key(0)), Some(0), "after {n}");
         }
-        assert_eq!(shelf.0.lock().unwrap().len(), 1);
-        assert_eq!(shelf.get([0; 16]), None);
+        let halves = map.0.lock().unwrap();
+        assert!(halves.young.len() + halves.old.len() <= HELD_MAX);
+        drop(halves);
+        assert_eq!(map.get(key(1)), None, "nobody asked for it");
+        assert_eq!(map.get(key(2 * HELD_MAX)), Some(2 * HELD_MAX));
+        map.forget(key(0));
+        assert_eq!(map.get(key(0)), None);
     }
 }
