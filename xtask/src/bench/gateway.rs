@@ -1,6 +1,6 @@
 //! `cargo xtask bench gateway`: what the gateway adds to a model, and what the disk allows.
 
-use super::{disk, nginx};
+use super::{against, disk, nginx};
 use crate::house::{self, GatewayProcess, Load, Mock, Setup, load};
 use crate::process::{cargo, print, run as run_program};
 use anyhow::bail;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const CONCURRENCIES: [usize; 3] = [1, 16, 64];
 /// The number of clients that the asks below speak of.
-const ASKED_AT: usize = 16;
+pub(super) const ASKED_AT: usize = 16;
 /// Starts of which the median counts.
 const STARTS: usize = 5;
 /// How long after another a token of the paced mock model leaves.
@@ -26,10 +26,10 @@ const BARE: [(&str, &str); 3] = [
 pub struct Args {
     /// Seconds of each measurement.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=60))]
-    seconds: u32,
+    pub(super) seconds: u32,
     /// Where the data directory is made; the disk is what is measured.
     #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    pub(super) dir: Option<PathBuf>,
     /// When the slower trained model is asked: never, unsure or always.
     #[arg(long, default_value = "never")]
     second_tier: String,
@@ -37,6 +37,9 @@ pub struct Args {
     /// more builds. `--bare neither` makes the last one alone, which is what nginx is compared with.
     #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "all")]
     bare: Option<Bare>,
+    /// Another build of the program, to be measured beside this one in turns; nothing else is measured then.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bare", "gate"])]
+    against: Option<PathBuf>,
     /// Fail when what is asked of 16 clients is not reached.
     #[arg(long)]
     gate: bool,
@@ -46,6 +49,9 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     house::build()?;
     let mock = Mock::start(&[])?;
+    if let Some(other) = &args.against {
+        return against::run(args, other, &mock);
+    }
     let home = house::scratch(args.dir.as_deref())?;
     let measured = main_table(args, home.path(), &mock)?;
     let streamed = streams(args)?;
@@ -91,7 +97,7 @@ struct Measured {
     stalls: f64,
 }
 
-fn setup<'a>(args: &'a Args, home: &'a Path, mock: &'a Mock) -> Setup<'a> {
+pub(super) fn setup<'a>(args: &'a Args, home: &'a Path, mock: &'a Mock) -> Setup<'a> {
     Setup {
         home,
         program: house::conclave(),
@@ -153,13 +159,13 @@ fn row(concurrency: usize, stream: bool, path: &str, load: &Load, of_gateway: Op
     ));
 }
 
-fn options(concurrency: usize, seconds: u32, stream: bool) -> [String; 6] {
+pub(super) fn options(concurrency: usize, seconds: u32, stream: bool) -> [String; 6] {
     let yes = if stream { "yes" } else { "no" };
     ["--concurrency", &concurrency.to_string(), "--seconds", &seconds.to_string(), "--stream", yes]
         .map(str::to_owned)
 }
 
-fn loaded(addr: &str, key: &str, options: &[String]) -> anyhow::Result<Load> {
+pub(super) fn loaded(addr: &str, key: &str, options: &[String]) -> anyhow::Result<Load> {
     load(addr, key, &options.iter().map(String::as_str).collect::<Vec<_>>())
 }
 

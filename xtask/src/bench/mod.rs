@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: figures of this machine.
 
+mod against;
 mod disk;
 mod gateway;
 mod instructions;
