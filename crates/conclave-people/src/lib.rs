@@ -11,7 +11,7 @@ mod records;
 mod reviews;
 mod webhooks;
 
-pub use communities::{Elder, ProtocolVersion};
+pub use communities::{CommunityElders, Elder, ElderProposal, ProtocolVersion};
 pub use explain::{
     Concern, Contribution, ContributorKind, Correction, Explanation, ExportPage, LearningProposal,
     SafetyVerification, corrections, decision_view, explain, export_page, note_subject_export,

@@ -194,6 +194,33 @@ async fn accounts_are_entered_by_command_and_given_work() {
     assert!(house.stop());
 }
 
+#[tokio::test]
+async fn a_community_whose_first_elder_has_an_account_only_can_lay_down_its_protocol() {
+    let (house, _mock, _dir) = start("").await;
+    people(&house, &["add", "aroha", "--role", "elder", "--community", "River People"]);
+    let order = json!({"role": "elder", "label": "Aroha"});
+    let key = house.post("/v1/keys", &order).await.json();
+    let seat = format!("/v1/protocols/River%20People/elders/{}", text(&key["id"]));
+    let person = json!({"person": "Aroha"}).to_string();
+    let named = house.ask("PUT", &seat, person.as_bytes()).await.unwrap();
+    assert_eq!(named.status, 200, "{}", named.body);
+    let protocol = json!({"terms": [{"spellings": ["churinga"], "sacred": true}]}).to_string();
+    let path = "/v1/protocols/River%20People";
+    let elder = format!("authorization: Bearer {}\r\n", text(&key["key"]));
+    let laid = house::ask(house.addr, "PUT", path, &elder, protocol.as_bytes()).await.unwrap();
+    assert_eq!(laid.status, 200, "{}", laid.body);
+    let refused = house.ask("PUT", path, protocol.as_bytes()).await.unwrap();
+    assert_eq!(refused.status, 403, "nobody but its elders: {}", refused.body);
+    let again = house.ask("PUT", "/v1/protocols/River%20People/elders/k9", person.as_bytes()).await;
+    let again = again.unwrap();
+    assert_eq!(again.status, 202, "now the elders decide: {}", again.body);
+    let proposed = &again.json()["proposed"][0];
+    let path = format!("/v1/reviews/{}", text(&proposed["review_id"]));
+    let waits = house.get(&path).await.json();
+    assert_eq!(waits["issues"][0]["code"], "elder_proposed", "{waits}");
+    assert!(house.stop());
+}
+
 /// A process dies between the decision of a held run and its review: the next one opens the review, and
 /// the run goes on from there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -164,7 +164,10 @@ impl People {
         Ok(protocols)
     }
 
-    async fn stored_protocols(&self, tenant: &TenantId) -> Result<Vec<Record>, PeopleError> {
+    pub(super) async fn stored_protocols(
+        &self,
+        tenant: &TenantId,
+    ) -> Result<Vec<Record>, PeopleError> {
         let all = query(RecordKind::Protocol, Some(tenant), COMMUNITIES_MAX);
         Ok(self.records.list(all).await?)
     }

@@ -7,7 +7,7 @@ mod elders;
 mod protocols;
 
 pub(crate) use cache::ProtocolCache;
-pub use elders::Elder;
+pub use elders::{CommunityElders, Elder, ElderProposal};
 pub use protocols::ProtocolVersion;
 
 use crate::people::PeopleError;

@@ -1,13 +1,14 @@
 //! What communities have laid down.
 //!
-//! **Invariant:** nobody but its elders changes a word of a community's protocol.
+//! **Invariant:** nobody but its elders changes a word of a community's protocol; where it has none yet, the
+//! owner of the house may prepare one.
 
 use super::{COMMUNITIES_MAX, community_key};
 use crate::people::{People, PeopleError};
-use crate::records::{key, query, read, recorded};
+use crate::records::{key, read, recorded};
 use conclave_govern::Protocol;
 use conclave_ledger::{Kind, Value as Public};
-use conclave_ports::{Caller, Record, RecordKind};
+use conclave_ports::{Caller, KeyRole, Record, RecordKind};
 
 /// A protocol as a caller may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +20,8 @@ pub struct ProtocolVersion {
 }
 
 impl ProtocolVersion {
-    fn read_for(own: &[String], record: &Record) -> Result<Self, PeopleError> {
+    fn read_from(record: &Record, is_own: bool) -> Result<Self, PeopleError> {
         let protocol: Protocol = read(record)?;
-        let is_own = own.contains(&record.key.id);
         let protocol = if is_own { protocol } else { protocol.public() };
         Ok(Self { protocol, version: record.version })
     }
@@ -40,8 +40,8 @@ impl People {
         let id = community_key(community)?;
         let found = self.records.get(key(RecordKind::Protocol, &caller.tenant, &id)).await?;
         let none = PeopleError::NotFound("This community has laid down no protocol here.");
-        let own = self.own_communities(caller).await?;
-        ProtocolVersion::read_for(&own, &found.ok_or(none)?)
+        let is_own = self.speaks_for(caller, community).await?;
+        ProtocolVersion::read_from(&found.ok_or(none)?, is_own)
     }
 
     /// The protocols of the tenant's communities.
@@ -49,15 +49,20 @@ impl People {
     /// # Errors
     /// When the records do not answer, or one cannot be read.
     pub async fn protocols(&self, caller: &Caller) -> Result<Vec<ProtocolVersion>, PeopleError> {
-        let own = self.own_communities(caller).await?;
-        let all = query(RecordKind::Protocol, Some(&caller.tenant), COMMUNITIES_MAX);
-        let records = self.records.list(all).await?;
-        records.iter().map(|record| ProtocolVersion::read_for(&own, record)).collect()
+        let seats = self.elder_seats(caller).await?;
+        let records = self.stored_protocols(&caller.tenant).await?;
+        let views = records.iter().map(|record| {
+            let is_own = seats.iter().any(|seat| seat.community == record.key.id);
+            ProtocolVersion::read_from(record, is_own)
+        });
+        views.collect()
     }
 
-    async fn own_communities(&self, caller: &Caller) -> Result<Vec<String>, PeopleError> {
-        let seats = self.elder_seats(caller).await?.into_iter();
-        Ok(seats.map(|seat| seat.community).collect())
+    /// Whether somebody may change the protocol of a community.
+    async fn speaks_for(&self, caller: &Caller, community: &str) -> Result<bool, PeopleError> {
+        let standing = self.standing(&caller.tenant, community).await?.standing;
+        let is_preparing = caller.role == KeyRole::Owner && standing.elders.is_empty();
+        Ok(is_preparing || standing.has_seat(caller))
     }
 
     /// Lays down a protocol, or changes it; returns its new version. `version` is the one that was read, 0
@@ -72,7 +77,7 @@ impl People {
         version: Option<u64>,
     ) -> Result<u64, PeopleError> {
         let id = community_key(&protocol.community)?;
-        if !self.own_communities(caller).await?.contains(&id) {
+        if !self.speaks_for(caller, &protocol.community).await? {
             return Err(PeopleError::Forbidden(
                 "Only the elders of a community change its protocol.",
             ));
@@ -81,6 +86,12 @@ impl People {
         let tenant = &caller.tenant;
         let place = key(RecordKind::Protocol, tenant, &id);
         let known = self.records.get(place.clone()).await?;
+        if known.is_none() && self.stored_protocols(tenant).await?.len() >= COMMUNITIES_MAX as usize
+        {
+            // Those beyond it would not be read, and so not be looked with.
+            let sentence = format!("a tenant has at most {COMMUNITIES_MAX} protocols");
+            return Err(PeopleError::Full(sentence));
+        }
         let mut record = known.unwrap_or_else(|| self.new_record(place, "in_force", &id));
         if version.is_some_and(|read| read != record.version) {
             return Err(PeopleError::Conflict);
@@ -94,7 +105,10 @@ impl People {
             ("by", self.digest(b"reader", tenant, &caller.holder)),
         ]);
         let next = record.version + 1;
-        self.records.put(vec![recorded(record, Kind::ProtocolChange, public)]).await?;
+        let acting = std::iter::once(protocol.community);
+        let mut changes = self.handover_changes(caller, acting).await?;
+        changes.push(recorded(record, Kind::ProtocolChange, public));
+        self.records.put(changes).await?;
         self.read_protocols_again(tenant).await;
         Ok(next)
     }

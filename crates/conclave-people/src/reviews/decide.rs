@@ -7,7 +7,7 @@ use super::{ReviewRecord, StoredReview, open_reviews};
 use crate::people::{People, PeopleError};
 use crate::records::read_or_report;
 use conclave_govern::{Decider, Notice, Review, ReviewRefusal, Said};
-use conclave_ports::{Caller, EventKind, Record, RecordQuery};
+use conclave_ports::{Caller, EventKind, KeyRole, Record, RecordQuery, RecordsError};
 
 /// How often a change is tried that somebody else made stale.
 const TRIES: usize = 4;
@@ -75,10 +75,14 @@ impl People {
             act(&mut review, &decider, self.clock.now_ms())?;
             let announced = review.status.is_final().then_some(EventKind::ReviewDecided);
             let event = ReviewEvent { what, by: Some(&decider.person), announced };
-            match self.keep_review(record, &review, event).await {
-                Ok(()) => return Ok(ReviewRecord { id: id.to_owned(), review }),
-                Err(PeopleError::Conflict) => {}
-                Err(error) => return Err(error),
+            let mut changes = self.review_changes(record, &review, event).await?;
+            if caller.role == KeyRole::Elder {
+                changes.extend(self.handover_changes(caller, review.communities()).await?);
+            }
+            match self.records.put(changes).await {
+                Ok(_) => return Ok(ReviewRecord { id: id.to_owned(), review }),
+                Err(RecordsError::Conflict) => {}
+                Err(error) => return Err(error.into()),
             }
         }
         Err(PeopleError::Conflict)
@@ -118,10 +122,11 @@ impl People {
             Some(Notice::Half | Notice::Due) => ("reminded", Some(EventKind::ReviewReminder)),
             Some(Notice::Overdue) => ("overdue", Some(EventKind::ReviewOverdue)),
         };
-        match self.keep_review(record, &review, ReviewEvent { what, by: None, announced }).await {
-            Ok(()) => Ok(true),
-            Err(PeopleError::Conflict) => Ok(false),
-            Err(error) => Err(error),
+        let event = ReviewEvent { what, by: None, announced };
+        match self.records.put(self.review_changes(record, &review, event).await?).await {
+            Ok(_) => Ok(true),
+            Err(RecordsError::Conflict) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -10,7 +10,7 @@ use conclave_core::AuditId;
 use conclave_govern::{NewReview, Review, ReviewKind, community_id};
 use conclave_ledger::{Kind, Value as Public};
 use conclave_ports::{
-    Announcement, EventKind, Record, RecordChange, RecordKind, RecordQuery, review_id,
+    Announcement, EventKind, Record, RecordChange, RecordKind, RecordQuery, RecordsError, review_id,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const ISSUES_MAX: usize = 32;
 const COUNCIL_RANK: u32 = 4;
 
 /// What happened to a review.
-pub(crate) struct ReviewEvent<'a> {
+pub(super) struct ReviewEvent<'a> {
     /// The word that the ledger has for it.
     pub what: &'a str,
     /// Who did it; time does things too.
@@ -42,21 +42,30 @@ impl People {
             }
             _ => self.new_id("rev"),
         };
-        let place = key(RecordKind::Review, &new.tenant, &id);
-        if self.records.get(place.clone()).await?.is_some() {
+        if self.records.get(key(RecordKind::Review, &new.tenant, &id)).await?.is_some() {
             return Ok(id);
         }
-        let mut review = Review::open(&new, self.clock.now_ms());
-        review.assigned_to = self.least_busy(&new).await?;
-        let record =
-            Record { subject: new.subject, ..self.new_record(place, "", &queue_name(&new)) };
+        let changes = self.opening_changes(&id, &new).await?;
+        match self.records.put(changes).await {
+            // Somebody else has had the same decision wait.
+            Ok(_) | Err(RecordsError::Conflict) => Ok(id),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What opening a review changes.
+    pub(crate) async fn opening_changes(
+        &self,
+        id: &str,
+        new: &NewReview,
+    ) -> Result<Vec<RecordChange>, PeopleError> {
+        let mut review = Review::open(new, self.clock.now_ms());
+        review.assigned_to = self.least_busy(new).await?;
+        let place = key(RecordKind::Review, &new.tenant, id);
+        let record = self.new_record(place, "", &queue_name(new));
         let event =
             ReviewEvent { what: "created", by: None, announced: Some(EventKind::ReviewCreated) };
-        match self.keep_review(record, &review, event).await {
-            // Somebody else has had the same decision wait.
-            Ok(()) | Err(PeopleError::Conflict) => Ok(id),
-            Err(error) => Err(error),
-        }
+        self.review_changes(Record { subject: new.subject, ..record }, &review, event).await
     }
 
     /// Who of those that may decide has least to do: elders of the community, else reviewers.
@@ -95,19 +104,8 @@ impl People {
         known
     }
 
-    pub(super) async fn keep_review(
-        &self,
-        record: Record,
-        review: &Review,
-        event: ReviewEvent<'_>,
-    ) -> Result<(), PeopleError> {
-        let changes = self.review_changes(record, review, event).await?;
-        self.records.put(changes).await?;
-        Ok(())
-    }
-
     /// A change of a review, and what webhooks are told of it.
-    pub(crate) async fn review_changes(
+    pub(super) async fn review_changes(
         &self,
         mut record: Record,
         review: &Review,

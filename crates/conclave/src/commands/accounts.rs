@@ -5,6 +5,7 @@
 use super::Answer;
 use super::data_directory::{announce_new_data, require_data};
 use super::gateway::{ask_gateway, escape};
+use super::protocols::{find_proposal, proposal_sentence};
 use crate::cli::DataArgs;
 use crate::cli::people::{PeopleCommand, PersonArgs};
 use crate::output;
@@ -86,12 +87,16 @@ fn add(args: &PersonArgs, as_json: bool) -> anyhow::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// The gateway knows who may name an elder: the owner the first, then the elders of that community.
+/// The gateway knows who may name an elder, and whom the elders of that community must agree to first.
 fn name_elder(args: &PersonArgs, community: &str) -> anyhow::Result<()> {
     let holder = format!("person:{}", args.name);
     let path = format!("v1/protocols/{}/elders/{}", escape(community), escape(&holder));
     let body = json!({"person": args.name});
-    ask_gateway(&args.gateway, "PUT", &path, Some(body)).map(|_| ())
+    let answer = ask_gateway(&args.gateway, "PUT", &path, Some(body))?;
+    if let Some(review) = find_proposal(&answer, &holder) {
+        output::note(&proposal_sentence(&args.name, community, review));
+    }
+    Ok(())
 }
 
 fn list(book: &PeopleBook, as_json: bool) -> anyhow::Result<Answer> {

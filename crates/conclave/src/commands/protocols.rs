@@ -37,9 +37,12 @@ pub fn run(command: &ProtocolsCommand, as_json: bool) -> anyhow::Result<Answer> 
         ProtocolsCommand::NameElder { community, holder, person, gateway } => {
             let body = json!({"person": person});
             let elders = ask_gateway(gateway, "PUT", &seat_of(community, holder), Some(body))?;
-            print_answer(&elders, as_json, |elders| {
-                let count = count_elders(elders);
-                output::line(&format!("{person} speaks for {community}, as one of {count}"));
+            print_answer(&elders, as_json, |elders| match find_proposal(elders, holder) {
+                Some(review) => output::line(&proposal_sentence(person, community, review)),
+                None => {
+                    let count = count_elders(elders);
+                    output::line(&format!("{person} speaks for {community}, as one of {count}"));
+                }
             });
         }
         ProtocolsCommand::RemoveElder { community, holder, gateway } => {
@@ -59,6 +62,19 @@ fn path_of(community: &str) -> String {
 
 fn seat_of(community: &str, holder: &str) -> String {
     format!("{}/elders/{}", path_of(community), escape(holder))
+}
+
+/// The review in which the elders decide whether somebody becomes one of them.
+pub fn find_proposal<'a>(elders: &'a Value, holder: &str) -> Option<&'a str> {
+    let mut proposed = elders["proposed"].as_array()?.iter();
+    proposed.find(|proposal| proposal["holder"] == holder)?["review_id"].as_str()
+}
+
+pub fn proposal_sentence(person: &str, community: &str, review: &str) -> String {
+    format!(
+        "{person} is proposed: the elders of {community} decide in the review {review}. If nobody decides \
+         within 30 days, it takes effect."
+    )
 }
 
 fn count_elders(elders: &Value) -> usize {

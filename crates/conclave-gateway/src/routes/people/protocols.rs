@@ -9,8 +9,8 @@ use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use conclave_govern::{LABELS, Protocol};
-use conclave_people::{Elder, ProtocolVersion};
-use http::HeaderMap;
+use conclave_people::{CommunityElders, Elder, ElderProposal, ProtocolVersion};
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -80,6 +80,7 @@ pub(crate) async fn put_protocol(
     respond(kept.await)
 }
 
+/// 200, or 202 where somebody is only proposed and the elders decide.
 pub(crate) async fn name_elder(
     State(gateway): State<Gateway>,
     Path((community, holder)): Path<(String, String)>,
@@ -89,8 +90,11 @@ pub(crate) async fn name_elder(
         let DeskRequest { desk, sent } =
             open_desk_to_read::<ElderRequest>(&gateway, request, Need::EditProtocols).await?;
         let PeopleDesk { people, caller, .. } = desk;
-        let elders = people.name_elder(&caller, &community, &holder, &sent.person).await;
-        Ok(Json(elders_view(&community, &elders.map_err(people_error)?)).into_response())
+        let named = people.name_elder(&caller, &community, &holder, &sent.person).await;
+        let named = named.map_err(people_error)?;
+        let is_proposed = named.proposals.iter().any(|one| one.elder.holder == holder);
+        let status = if is_proposed { StatusCode::ACCEPTED } else { StatusCode::OK };
+        Ok((status, Json(elders_view(&community, &named))).into_response())
     };
     respond(named.await)
 }
@@ -119,6 +123,15 @@ fn protocol_view(protocol: &Protocol, version: u64, elders: Option<&[Elder]>) ->
     view
 }
 
-fn elders_view(community: &str, elders: &[Elder]) -> Value {
-    json!({"object": "elders", "community": community, "data": elders})
+fn elders_view(community: &str, now: &CommunityElders) -> Value {
+    let proposed = now.proposals.iter().map(|ElderProposal { elder, review_id }| {
+        json!({
+            "holder": elder.holder,
+            "person": elder.person,
+            "review_id": review_id,
+            "effective_ms": elder.since_ms,
+        })
+    });
+    let proposed: Vec<_> = proposed.collect();
+    json!({"object": "elders", "community": community, "data": now.elders, "proposed": proposed})
 }
