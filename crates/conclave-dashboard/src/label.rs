@@ -155,16 +155,16 @@ pub(crate) fn outcome_meaning(name: &str) -> &'static str {
         Some(Outcome::SafeCompletion) => {
             "Conclave answered a person in crisis itself, with places to find help."
         }
-        Some(Outcome::Blocked) => "The request was refused before any model was asked.",
-        Some(Outcome::Held) => "The reply waits for a person to look at it.",
+        Some(Outcome::Blocked) => "A guard refused the request, or what was written.",
+        Some(Outcome::Held) => "It was held back for people to decide about.",
         Some(Outcome::Escalated) => {
-            "The panel found the replies harmful; a safe message was sent instead."
+            "The panel found harm, or had more doubts than trust; a safe message took the reply's place."
         }
         Some(Outcome::Exhausted) => "No attempt was good enough; a safe message was sent instead.",
         Some(Outcome::GuardUnavailable) => {
-            "Too few verifiers could vote; a safe message was sent instead."
+            "Too few checks could be made; a safe message was sent instead."
         }
-        Some(Outcome::Failed) => "The model gave no reply.",
+        Some(Outcome::Failed) => "No usable reply came back from the model.",
         None => "This outcome is not known to this version.",
     }
 }

@@ -36,7 +36,7 @@ pub struct Settings {
     pub modes_allowed: Vec<Mode>,
     /// Whether an attempt to override instructions is refused instead of flagged.
     pub block_injection: bool,
-    /// Whether reviewers or alerts are configured: only then may a message say that a person will look.
+    /// Whether people look at what waits; a message says so where the tenant has somebody who does.
     pub staffed: bool,
     /// What happens to a reply whose decision no disk takes; a tenant may be stricter.
     pub audit_failure: AuditFailure,

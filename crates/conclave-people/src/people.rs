@@ -14,7 +14,7 @@ use conclave_ports::{
     Announcement, Clock, Entropy, GovernError, Governance, RecordKey, Records, RecordsError,
     Subjects, pseudonym,
 };
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -90,6 +90,12 @@ pub trait Staff: Send + Sync {
         &'a self,
         tenant: &'a TenantId,
     ) -> BoxFuture<'a, Result<Vec<String>, GovernError>>;
+
+    /// Whether a tenant has anybody who may decide such a review: a reviewer or an owner.
+    fn has_reviewers<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<bool, GovernError>>;
 }
 
 impl People {
@@ -176,6 +182,17 @@ impl Governance for People {
         community: &'a str,
     ) -> BoxFuture<'a, Result<bool, GovernError>> {
         async move { Ok(!self.elders(tenant, community).await?.is_empty()) }.boxed()
+    }
+
+    fn has_reviewers<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<bool, GovernError>> {
+        match &self.staff {
+            Some(staff) => staff.has_reviewers(tenant),
+            // Nobody keeps a list: whoever configured reviewers is believed.
+            None => ready(Ok(true)).boxed(),
+        }
     }
 
     fn announce<'a>(

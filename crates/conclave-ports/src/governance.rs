@@ -131,6 +131,14 @@ pub trait Governance: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, GovernError>> {
         Box::pin(ready(Ok(true)))
     }
+    /// Whether a tenant has anybody who decides what belongs to no community. Nobody is told that a person
+    /// will look where there is none.
+    fn has_reviewers<'a>(
+        &'a self,
+        _tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<bool, GovernError>> {
+        Box::pin(ready(Ok(true)))
+    }
     /// Tells the webhooks of a tenant that something happened; queued durably when this resolves.
     fn announce<'a>(
         &'a self,

@@ -15,8 +15,8 @@ pub struct SensorShare {
     pub name: String,
     /// How much, larger than 0.
     pub influence: f64,
-    /// What it listened for, in plain words.
-    pub listened_for: &'static str,
+    /// The one of that name; absent where another version had it.
+    pub sensor: Option<Sensor>,
 }
 
 /// Where a conversation and its person stood after a decision.
@@ -45,10 +45,8 @@ impl StoredDecision {
             .filter_map(|sensor| {
                 let influence = sensor["influence"].as_f64().filter(|share| *share > 0.0)?;
                 let name = sensor["name"].as_str()?.to_owned();
-                let sensed = Sensor::ALL.into_iter().find(|sensor| sensor.as_str() == name);
-                let listened_for =
-                    sensed.map_or("listened to the conversation", Sensor::listens_for);
-                Some(SensorShare { name, influence, listened_for })
+                let sensor = Sensor::ALL.into_iter().find(|sensor| sensor.as_str() == name);
+                Some(SensorShare { name, influence, sensor })
             })
             .collect()
     }

@@ -5,8 +5,11 @@
 //!
 //! **Invariant:** constructors may fail on bad data; once built, nothing here can fail.
 
+mod bilingual;
+mod contribution_phrases;
 mod draw;
 mod error;
+mod explanation_sentences;
 mod field;
 mod figure;
 mod guard_sentences;
@@ -16,7 +19,9 @@ mod prompt;
 mod resources;
 mod responder;
 
+pub use contribution_phrases::{ContributionPhrase, FixedPhrase, sensor_phrase};
 pub use error::VoiceError;
+pub use explanation_sentences::{ExplanationSentence, FixedSentence, reason_phrase};
 pub use field::{Elements, Field, FieldState, Layer, Sensor, SensorState};
 pub use figure::{Situation, Speech, Vector, Voices};
 pub use guard_sentences::guard_sentence;

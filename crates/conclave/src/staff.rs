@@ -24,6 +24,29 @@ impl Employed {
     pub fn new(store: Arc<Store>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
+
+    /// The valid keys and the accounts of a tenant that have one of these roles.
+    async fn holders(
+        &self,
+        tenant: &TenantId,
+        roles: &'static [KeyRole],
+    ) -> Result<Vec<String>, GovernError> {
+        let store = self.store.clone();
+        let tenant = tenant.clone();
+        let now_ms = self.clock.now_ms();
+        let listed = tokio::task::spawn_blocking(move || {
+            let keys = store.key_book().list()?.into_iter().map(|key| key.record);
+            let keys = keys.filter(|key| roles.contains(&key.role));
+            let valid = keys.filter(|key| key.tenant == tenant && key.is_valid_at(now_ms));
+            let mut known: Vec<_> = valid.map(|key| key.id.as_str().to_owned()).collect();
+            let people = store.people()?.into_iter();
+            let people = people.filter(|one| roles.contains(&one.role) && one.tenant == tenant);
+            known.extend(people.map(|one| format!("person:{}", one.name)));
+            Ok::<_, conclave_store::StoreError>(known)
+        });
+        let listed = listed.await.map_err(|error| GovernError(error.to_string()))?;
+        listed.map_err(|error| GovernError(error.to_string()))
+    }
 }
 
 impl Staff for Employed {
@@ -31,23 +54,15 @@ impl Staff for Employed {
         &'a self,
         tenant: &'a TenantId,
     ) -> BoxFuture<'a, Result<Vec<String>, GovernError>> {
-        let (store, tenant, now_ms) = (self.store.clone(), tenant.clone(), self.clock.now_ms());
-        async move {
-            let listed = tokio::task::spawn_blocking(move || {
-                let keys = store.key_book().list()?.into_iter().map(|key| key.record);
-                let keys = keys.filter(|key| key.role == KeyRole::Reviewer);
-                let valid = keys.filter(|key| key.tenant == tenant && key.is_valid_at(now_ms));
-                let mut known: Vec<_> = valid.map(|key| key.id.as_str().to_owned()).collect();
-                let people = store.people()?.into_iter();
-                let people = people.filter(|one| one.role == KeyRole::Reviewer);
-                let people = people.filter(|one| one.tenant == tenant);
-                known.extend(people.map(|one| format!("person:{}", one.name)));
-                Ok::<_, conclave_store::StoreError>(known)
-            });
-            let listed = listed.await.map_err(|error| GovernError(error.to_string()))?;
-            listed.map_err(|error| GovernError(error.to_string()))
-        }
-        .boxed()
+        self.holders(tenant, &[KeyRole::Reviewer]).boxed()
+    }
+
+    fn has_reviewers<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<bool, GovernError>> {
+        let holders = self.holders(tenant, &[KeyRole::Reviewer, KeyRole::Owner]);
+        async move { Ok(!holders.await?.is_empty()) }.boxed()
     }
 }
 

@@ -142,23 +142,33 @@ async fn safe_conversations_pass_and_harmful_ones_do_not_each_with_its_reasons()
         }
         let id = answer.own("audit_id").as_str().unwrap().to_owned();
         let why = house.get(&format!("/v1/decisions/{id}/explanation")).await.json();
-        check_explanation(&why, is_safe);
+        check_explanation(&why, talk, is_safe);
     }
     assert!(mistakes.is_empty(), "{}", mistakes.join("\n"));
 }
 
-/// Whole sentences, no pattern names, no thresholds; influences that add up.
-fn check_explanation(why: &Value, is_safe: bool) {
+/// Whether a text is written in Japanese.
+fn is_japanese(text: &str) -> bool {
+    text.chars().any(|letter| ('\u{3041}'..='\u{30ff}').contains(&letter))
+}
+
+/// Whole sentences in the language of the person, no pattern names, no thresholds; influences that add up.
+fn check_explanation(why: &Value, talk: &Talk, is_safe: bool) {
+    let in_japanese = talk.turns.last().is_some_and(|said| is_japanese(said));
     let story = why["story"].as_array().unwrap();
     assert!(!story.is_empty(), "{why}");
     for sentence in story.iter().filter_map(Value::as_str) {
         let first = sentence.chars().next().unwrap();
-        assert!(first.is_uppercase() || first.is_ascii_digit(), "{sentence}");
-        assert!(sentence.ends_with('.') && !sentence.contains("en/"), "{sentence}");
+        assert!(in_japanese || first.is_uppercase() || first.is_ascii_digit(), "{sentence}");
+        assert!(sentence.ends_with(if in_japanese { '。' } else { '.' }), "{sentence}");
+        assert!(is_japanese(sentence) == in_japanese && !sentence.contains("en/"), "{sentence}");
     }
     let agents = why["contributing_agents"].as_array().unwrap();
     let whole: f64 = agents.iter().filter_map(|agent| agent["influence"].as_f64()).sum();
     assert!((whole - 1.0).abs() < 0.01, "{why}");
+    for reasoning in agents.iter().filter_map(|agent| agent["reasoning"].as_str()) {
+        assert_eq!(is_japanese(reasoning), in_japanese, "{reasoning}");
+    }
     if is_safe {
         assert!(why["safety_verification"]["reviewed_by"].as_array().unwrap().len() >= 5, "{why}");
     }

@@ -195,6 +195,36 @@ async fn accounts_are_entered_by_command_and_given_work() {
 }
 
 #[tokio::test]
+async fn a_person_is_promised_only_in_a_tenant_that_has_one() {
+    let mock = MockModel::start(|_| Behaviour::Reply("Yeah, do it. They deserve it.".into()));
+    let mock = mock.await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let staffed = config_for(&mock.base_url(), "[reviews]\nstaffed = true\n");
+    let house = House::start(dir.path(), &staffed);
+    assert_eq!(house.post("/v1/tenants", &json!({"id": "acme"})).await.status, 201);
+    let key_of = async |tenant: &str, role: &str| {
+        let order = json!({"role": role, "label": role, "tenant": tenant});
+        house.post("/v1/keys", &order).await.json()
+    };
+    let furious = said("ana", "I'm so furious I could hurt someone tonight.").to_string();
+    let escalate = async |key: &Value| {
+        let auth = format!("authorization: Bearer {}\r\n", text(&key["key"]));
+        let told = house::ask(house.addr, "POST", CHAT, &auth, furious.as_bytes()).await.unwrap();
+        assert_eq!(told.own("outcome"), "escalated", "{}", told.body);
+        told.body
+    };
+    let own = escalate(&key_of("default", "app").await).await;
+    assert!(own.contains("person will"), "the owner looks: {own}");
+    let acme = key_of("acme", "app").await;
+    let unattended = escalate(&acme).await;
+    assert!(!unattended.contains("person will"), "nobody of acme does: {unattended}");
+    key_of("acme", "reviewer").await;
+    let attended = escalate(&acme).await;
+    assert!(attended.contains("person will"), "{attended}");
+    assert!(house.stop());
+}
+
+#[tokio::test]
 async fn a_community_whose_first_elder_has_an_account_only_can_lay_down_its_protocol() {
     let (house, _mock, _dir) = start("").await;
     people(&house, &["add", "aroha", "--role", "elder", "--community", "River People"]);

@@ -34,6 +34,8 @@ pub(super) struct Seen {
     pub(super) delivery: Option<Delivery>,
     #[serde(default)]
     pub(super) guards: Vec<Guarded>,
+    #[serde(default)]
+    pub(super) monitored: Vec<Guarded>,
     pub(super) choices: Vec<Choice>,
     #[serde(default)]
     pub(super) conversation: Json,

@@ -2,7 +2,7 @@
 
 use super::deliberation::Course;
 use super::input::{self, InputScore, Portion, Reading};
-use super::seen::{Delivery, Seen};
+use super::seen::{Delivery, Guarded, Seen};
 use super::talk::{Speech, Talk};
 use crate::figure::{Moment, bytes, count, dollars, duration, score};
 use crate::label::{Badge, Shape, Tone, outcome_meaning, outcome_word};
@@ -78,7 +78,7 @@ impl Sheet {
         let seen: Seen = serde_json::from_value(view).ok()?;
         let mut ink = Ink::new();
         let ink = &mut ink;
-        let told = explain(stored);
+        let told = explain(stored, standing);
         let crisis = seen.crisis == Some(true);
         let replies = seen.choices.iter().filter_map(|choice| Speech::of(&choice.delivered, ink));
         let replies = replies.collect();
@@ -152,14 +152,17 @@ fn facts(seen: &Seen) -> Vec<Fact> {
         ),
     ];
     facts.extend(seen.directive.as_deref().map(|name| fact("Rests on directive", name)));
-    let did =
-        seen.guards.iter().filter_map(|one| Some((one.guard.as_ref()?, one.outcome.as_ref()?)));
-    let did = did.filter(|(_, outcome)| *outcome != "passed");
-    let did: Vec<_> = did.map(|(guard, outcome)| format!("{guard}: {outcome}")).collect();
-    if !did.is_empty() {
-        facts.push(fact("Guards", &did.join(", ")));
-    }
+    facts.extend(guard_fact("Guards", &seen.guards));
+    facts.extend(guard_fact("Only watched", &seen.monitored));
     facts
+}
+
+/// What guards did, or would have done; none where all of them let it pass.
+fn guard_fact(name: &'static str, guards: &[Guarded]) -> Option<Fact> {
+    let named = guards.iter().filter_map(|one| Some((one.guard.as_ref()?, one.outcome.as_ref()?)));
+    let acting = named.filter(|(_, outcome)| *outcome != "passed");
+    let words: Vec<_> = acting.map(|(guard, outcome)| format!("{guard}: {outcome}")).collect();
+    (!words.is_empty()).then(|| fact(name, &words.join(", ")))
 }
 
 fn who(stored: &Json, ink: &mut Ink) -> Vec<Fact> {
@@ -251,14 +254,18 @@ mod tests {
             "input": {"harm": 0.0, "crisis": 0.0, "injection": 0.0, "threshold": 0.6},
             "build": "", "delivery": null, "choices": [],
         });
-        let named = |stored: &Json| {
+        let is_named = |name: &str, stored: &Json| {
             let seen: Seen = serde_json::from_value(stored.clone()).unwrap();
-            facts(&seen).iter().any(|fact| fact.name == "Guards")
+            facts(&seen).iter().any(|fact| fact.name == name)
         };
+        let named = |stored: &Json| is_named("Guards", stored);
         assert!(!named(&stored), "nothing was done");
         stored["guards"] = json!([{"guard": "cultural", "phase": "pre", "outcome": "passed"}]);
         assert!(!named(&stored), "it passed");
         stored["guards"] = json!([{"guard": "cultural", "phase": "pre", "outcome": "held"}]);
-        assert!(named(&stored));
+        assert!(named(&stored) && !is_named("Only watched", &stored));
+        let watched = json!([{"guard": "toxicity", "phase": "post", "outcome": "blocked"}]);
+        stored["monitored"] = watched;
+        assert!(is_named("Only watched", &stored), "what watching guards found is shown too");
     }
 }

@@ -150,7 +150,9 @@ impl Engine {
                 FinishReason::Stop,
             ),
             Stop::Refused(code) => (Outcome::Blocked, self.say_refusal(matter, code), filtered),
-            Stop::Held => (Outcome::Held, self.say(matter, Situation::HoldNotice, None), filtered),
+            Stop::Held => {
+                (Outcome::Held, self.say_waiting(matter, Situation::HoldNotice), filtered)
+            }
             Stop::NoElders => {
                 (Outcome::Blocked, self.say(matter, Situation::NoElders, None), filtered)
             }
@@ -164,7 +166,7 @@ impl Engine {
     }
 
     /// What the person gets where no reply was good enough.
-    pub(crate) fn withheld(
+    pub(crate) async fn withheld(
         &self,
         matter: &Matter<TurnContent>,
         withheld: Withheld,
@@ -173,13 +175,21 @@ impl Engine {
             let text = self.say(matter, Situation::SafeCompletion, None);
             return (Outcome::SafeCompletion, own_words(text, FinishReason::Stop));
         }
-        let (outcome, situation) = match withheld {
-            Withheld::Escalated => (Outcome::Escalated, Situation::EscalationNotice),
-            Withheld::Exhausted => (Outcome::Exhausted, Situation::Exhausted),
-            Withheld::GuardUnavailable => (Outcome::GuardUnavailable, Situation::GuardUnavailable),
+        let (outcome, text) = match withheld {
+            Withheld::Escalated if self.is_on_duty(&matter.tenant).await => {
+                (Outcome::Escalated, self.say_waiting(matter, Situation::EscalationNotice))
+            }
+            Withheld::Escalated => {
+                (Outcome::Escalated, self.say(matter, Situation::EscalationNotice, None))
+            }
+            Withheld::Exhausted => {
+                (Outcome::Exhausted, self.say(matter, Situation::Exhausted, None))
+            }
+            Withheld::GuardUnavailable => {
+                (Outcome::GuardUnavailable, self.say(matter, Situation::GuardUnavailable, None))
+            }
             Withheld::Failed(_) => return (Outcome::Failed, Delivered::default()),
         };
-        let text = self.say(matter, situation, None);
         (outcome, own_words(text, FinishReason::ContentFilter))
     }
 
@@ -191,15 +201,12 @@ impl Engine {
         situation: Situation,
         category: Option<Category>,
     ) -> String {
-        self.voices.say(&Speech {
-            situation,
-            persona: matter.context.persona,
-            language: language(matter),
-            category,
-            staffed: self.settings.staffed,
-            country: matter.context.country.as_deref(),
-            in_crisis: matter.crisis().is_crisis(),
-        })
+        self.voices.say(&Speech { category, ..speech(matter, situation) })
+    }
+
+    /// The same of what people decide about: only where there is somebody who can.
+    fn say_waiting(&self, matter: &Matter<TurnContent>, situation: Situation) -> String {
+        self.voices.say(&Speech { staffed: true, ..speech(matter, situation) })
     }
 
     fn say_refusal(&self, matter: &Matter<TurnContent>, code: GuardCode) -> String {
@@ -473,6 +480,19 @@ impl Engine {
 
 fn own_words(text: String, finish: FinishReason) -> Delivered {
     Delivered { text, finish, ..Delivered::default() }
+}
+
+/// What is said in a situation, where nobody is promised.
+fn speech(matter: &Matter<TurnContent>, situation: Situation) -> Speech<'_> {
+    Speech {
+        situation,
+        persona: matter.context.persona,
+        language: language(matter),
+        category: None,
+        staffed: false,
+        country: matter.context.country.as_deref(),
+        in_crisis: matter.crisis().is_crisis(),
+    }
 }
 
 /// The language stated by the request, else the one that was read.

@@ -157,7 +157,7 @@ impl Engine {
             }
         };
         let attempts = deliberation.into_attempts();
-        self.close(course, Deliberated { verdict, attempts, model_time })
+        self.close(course, Deliberated { verdict, attempts, model_time }).await
     }
 
     /// The panel's ballots on a candidate: cast now, or known from the very same case.
@@ -248,13 +248,13 @@ impl Engine {
     }
 
     /// What the person gets of a deliberation: the reply that passed, or words of our own.
-    fn close(&self, course: &Course<'_>, done: Deliberated) -> Choice {
+    async fn close(&self, course: &Course<'_>, done: Deliberated) -> Choice {
         let (outcome, delivered) = match (done.passed(), done.verdict) {
             (Some(candidate), _) => (Outcome::Delivered, candidate.into()),
-            (None, Verdict::Withhold(withheld)) => self.withheld(course.matter, withheld),
+            (None, Verdict::Withhold(withheld)) => self.withheld(course.matter, withheld).await,
             // A verdict that names no candidate delivers nothing.
             (None, Verdict::Deliver { .. }) => {
-                self.withheld(course.matter, conclave_core::Withheld::GuardUnavailable)
+                self.withheld(course.matter, conclave_core::Withheld::GuardUnavailable).await
             }
         };
         Choice {

@@ -165,7 +165,7 @@ impl Engine {
             }
         };
         let attempts = deliberation.into_attempts();
-        let mut choice = self.close(course, Deliberated { verdict, attempts, model_time });
+        let mut choice = self.close(course, Deliberated { verdict, attempts, model_time }).await;
         choice.released = stream.text;
         choice.windows = stream.windows;
         choice

@@ -26,7 +26,7 @@ pub use toxicity::harm_of;
 
 use crate::engine::Engine;
 use crate::matter::{Hold, Matter};
-use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Passage, Phase};
+use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Passage, Phase, TenantId};
 use conclave_govern::Issue;
 use conclave_money::BudgetRefusal;
 use conclave_pii::Tokens;
@@ -180,7 +180,8 @@ impl Engine {
         let hold = matter.hold.clone().unwrap_or_default();
         if hold.communities.is_empty() {
             // What is sacred and belongs to nobody known is no stranger's to decide.
-            return !hold.sacred && (self.settings.staffed || matter.purpose.is_recipe());
+            let is_recipe = matter.purpose.is_recipe();
+            return !hold.sacred && (is_recipe || self.is_on_duty(&matter.tenant).await);
         }
         for community in &hold.communities {
             let known = async { governance.has_elders(&matter.tenant, community).await };
@@ -195,6 +196,18 @@ impl Engine {
             }
         }
         true
+    }
+
+    /// Whether a person of the tenant looks at what waits: nobody is promised where nobody is.
+    pub(crate) async fn is_on_duty(&self, tenant: &TenantId) -> bool {
+        let Some(governance) = self.governance.as_ref().filter(|_| self.settings.staffed) else {
+            return false;
+        };
+        let known = async { Ok(governance.has_reviewers(tenant).await?) };
+        within_patience(known.boxed()).await.unwrap_or_else(|GuardError(why)| {
+            tracing::error!(%tenant, %why, "reviewers could not be looked up: nobody is promised");
+            false
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fakes::{Juror, Scripted, opinion};
 use crate::turns::{KIND, house, jury, turn};
-use conclave_core::{Opinion, Outcome, Priority, Reason, Seat, Vote};
+use conclave_core::{GenerationFailure, Opinion, Outcome, Priority, Reason, Seat, Vote};
 use conclave_engine::{Engine, StoredDecision, Verifier, VerifierError};
 use conclave_people::{Explanation, ReviewStanding, corrections, explain};
 use conclave_verifiers::Case;
@@ -36,7 +36,7 @@ async fn asked(engine: &Engine, text: &str) -> (Outcome, StoredDecision, Explana
     let decision = engine.deliver(turn(text)).await.unwrap().decision;
     let entries = engine.archive.find(0, decision.id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-    let told = explain(&stored);
+    let told = explain(&stored, ReviewStanding::Unasked);
     (decision.outcome, stored, told)
 }
 
@@ -75,6 +75,22 @@ async fn whoever_only_watches_is_no_part_of_what_a_person_is_told() {
     };
     assert!(correction.concerns.iter().all(|concern| concern.verifier == "crisis"));
     assert!(told.story.join(" ").contains("agreed that it was safe"));
+}
+
+#[tokio::test]
+async fn a_model_that_is_down_is_not_said_to_have_written_a_reply() {
+    let down = Scripted::saying(&[Err(GenerationFailure::Unreachable)]);
+    let house = house(down, jury());
+    for (text, expected) in [
+        ("My day was long.", Outcome::Failed),
+        ("I feel so alone, I want to die.", Outcome::SafeCompletion),
+    ] {
+        let (outcome, _, told) = asked(&house.engine, text).await;
+        assert_eq!(outcome, expected, "{text}");
+        let story = told.story.join(" ");
+        assert!(story.contains("no usable answer came back"), "{story}");
+        assert!(!story.contains("written for you"), "{story}");
+    }
 }
 
 #[tokio::test]

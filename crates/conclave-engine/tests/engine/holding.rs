@@ -147,6 +147,65 @@ async fn an_escalated_reply_waits_for_a_reviewer_where_there_is_one() {
     assert_eq!(held.record.review.kind.as_str(), "escalation");
 }
 
+/// A tenant in which nobody decides anything.
+struct Unattended;
+
+impl Governance for Unattended {
+    fn consent<'a>(
+        &'a self,
+        _: &'a conclave_core::TenantId,
+        _: ConsentAsk,
+    ) -> BoxFuture<'a, Result<ConsentState, GovernError>> {
+        std::future::ready(Err(GovernError("nobody".into()))).boxed()
+    }
+
+    fn look<'a>(
+        &'a self,
+        _: &'a conclave_core::TenantId,
+        _: CulturalAsk,
+    ) -> BoxFuture<'a, Result<CulturalFinding, GovernError>> {
+        std::future::ready(Ok(CulturalFinding::Clear)).boxed()
+    }
+
+    fn submit(&self, _: NewReview) -> BoxFuture<'_, Result<String, GovernError>> {
+        std::future::ready(Ok("rev_1".into())).boxed()
+    }
+
+    fn has_reviewers<'a>(
+        &'a self,
+        _: &'a conclave_core::TenantId,
+    ) -> BoxFuture<'a, Result<bool, GovernError>> {
+        std::future::ready(Ok(false)).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_promised_only_where_the_tenant_has_somebody_who_looks() {
+    let (mut house, office) = governed(Scripted::saying(&[Ok("Yeah, do it.")])).await;
+    let settings = Settings { staffed: true, ..(*house.engine.settings).clone() };
+    house.engine.settings = Arc::new(settings);
+    let people: Arc<dyn Governance> = office.people.clone();
+    for (governance, is_promised) in [(people, true), (Arc::new(Unattended), false)] {
+        let engine = Engine { governance: Some(governance), ..house.engine.clone() };
+        let angry = keyed("I'm so angry I could hurt someone");
+        let decision = engine.deliver(angry).await.unwrap().decision;
+        assert_eq!(decision.outcome, Outcome::Escalated);
+        let text = &decision.choices[0].delivered.text;
+        assert_eq!(text.contains("person will"), is_promised, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_elders_decide_is_not_said_to_need_an_approval_that_nobody_gives() {
+    let (house, _office) = governed(Scripted::saying(&[Ok(KIND)])).await;
+    assert!(!house.engine.settings.staffed, "elders need no reviewers beside them");
+    let reply = house.engine.deliver(keyed(TOLD)).await.unwrap();
+    assert_eq!(reply.decision.outcome, Outcome::Held);
+    let text = &reply.decision.choices[0].delivered.text;
+    assert!(text.contains("person's approval"), "{text}");
+    assert!(!text.contains("not set up") && !text.contains("not available"), "{text}");
+}
+
 /// Governance that never answers.
 pub struct Silent;
 
@@ -323,7 +382,9 @@ async fn what_a_guard_did_in_a_conversation_stands_in_the_decision() {
             conclave_people::ReviewStanding::Unasked,
         );
         assert_eq!(seen["guards"][0]["outcome"], wanted, "{seen}");
-        let story = conclave_people::explain(&stored).story.join(" ");
+        let story = conclave_people::explain(&stored, conclave_people::ReviewStanding::Waiting)
+            .story
+            .join(" ");
         assert_eq!(story.contains("was marked"), wanted == "flagged", "{story}");
     }
 }

@@ -5,11 +5,14 @@ use crate::recipes::{kitchen, run};
 use crate::turns::{House, KIND, house, jury, turn};
 use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Outcome, Phase};
 use conclave_engine::{
-    Engine, Examined, Guard, GuardEntry, GuardError, Matter, Progress, Settings, StreamPolicy,
+    Engine, Examined, Guard, GuardEntry, GuardError, Matter, Progress, Settings, StoredDecision,
+    StreamPolicy,
 };
+use conclave_people::{DecisionReader, ReviewStanding, decision_view, explain};
 use conclave_recipes::{RunEnding, RunRequest};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use serde_json::json;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -68,13 +71,18 @@ async fn it_stops_replies_whole_and_in_windows() {
         while let Ok(Progress::Released(window)) = released.try_recv() {
             assert!(!window.text.contains("canary"), "{}", window.text);
         }
+        let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
+        let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
+        let story = explain(&stored, ReviewStanding::Unasked).story.join(" ");
+        assert!(!story.contains("no model was asked"), "one was: {story}");
+        assert!(story.contains("One reply was written") && story.contains("not sent"), "{story}");
     }
 }
 
 #[tokio::test]
 async fn it_stops_runs_of_recipes() {
     let house = with_guard(kitchen(&[Ok("{}")], &[Ok("{}")], None), false);
-    let request: RunRequest = serde_json::from_value(serde_json::json!({
+    let request: RunRequest = serde_json::from_value(json!({
         "agent_name": "de-escalator",
         "context": {"user_id": "u", "consent_scope": ["support"], "purpose": "support"},
         "input": {"ticket_thread": [{"author": "u", "text": "My canary is ill."}]},
@@ -97,4 +105,10 @@ async fn set_to_watch_it_is_recorded_and_changes_nothing() {
     assert_eq!(phases, [Phase::Before, Phase::After]);
     let leaf = &house.ledger.leaves()[0].draft.public;
     assert!(leaf.get("monitored").is_some() && leaf.get("guards").is_none(), "{leaf:?}");
+    let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
+    let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
+    let seen = decision_view(&stored, DecisionReader::Public, ReviewStanding::Unasked);
+    let found = |phase: &str| json!({"guard": "toxicity", "phase": phase, "outcome": "blocked", "code": "toxicity"});
+    assert_eq!(seen["monitored"], json!([found("pre"), found("post")]), "{seen}");
+    assert_eq!(seen["guards"], json!([]), "nothing was done");
 }

@@ -10,7 +10,7 @@ use conclave_detect::{AsReply, ClassifierError, Detector, DriftState, Estimate, 
 use conclave_engine::{
     Decision, Engine, Memory, Panel, StoredDecision, Turn, Verifier, VerifierError,
 };
-use conclave_people::{decision_view, explain};
+use conclave_people::{ReviewStanding, decision_view, explain};
 use conclave_verifiers::Case;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -90,26 +90,24 @@ async fn drift_grows_over_sessions_and_restarts_and_raises_scrutiny() {
     assert_eq!(after.scrutiny, Strict, "the next decision shows it");
     let entries = house.engine.archive.find(0, after.id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-    let seen = decision_view(
-        &stored,
-        conclave_people::DecisionReader::Words,
-        conclave_people::ReviewStanding::Unasked,
-    );
+    let seen =
+        decision_view(&stored, conclave_people::DecisionReader::Words, ReviewStanding::Unasked);
     assert_eq!(seen["drift"], "red");
     let alert = &seen["drift_alerts"][0];
     assert_eq!(alert["pattern"], "isolation");
     assert_eq!(alert["recommended_action"], "resource_offer");
     assert_eq!(alert["historical_evidence"][0]["quote"], "Stayed alone again, night 1.");
     assert!(
-        !decision_view(
-            &stored,
-            conclave_people::DecisionReader::Public,
-            conclave_people::ReviewStanding::Unasked
-        )
-        .to_string()
-        .contains("alone")
+        !decision_view(&stored, conclave_people::DecisionReader::Public, ReviewStanding::Unasked)
+            .to_string()
+            .contains("alone")
     );
-    assert!(explain(&stored).story.iter().any(|sentence| sentence.contains("over some time")));
+    assert!(
+        explain(&stored, ReviewStanding::Unasked)
+            .story
+            .iter()
+            .any(|sentence| sentence.contains("over some time"))
+    );
 }
 
 #[tokio::test]
@@ -176,7 +174,7 @@ async fn a_mended_reply_leaves_a_correction() {
     let corrections = &decision_view(
         &stored,
         conclave_people::DecisionReader::Words,
-        conclave_people::ReviewStanding::Unasked,
+        ReviewStanding::Unasked,
     )["corrections"];
     assert_eq!(corrections.as_array().unwrap().len(), 1);
     let mended = &corrections[0];

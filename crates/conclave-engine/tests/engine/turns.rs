@@ -13,7 +13,7 @@ use conclave_engine::{Places, PolicyInForce, PolicySource, Records, standard_gua
 use conclave_govern::Jurisdictions;
 use conclave_ledger::{Kind, Value};
 use conclave_money::Steward;
-use conclave_people::{ContributorKind, decision_view, explain};
+use conclave_people::{ContributorKind, ReviewStanding, decision_view, explain};
 use conclave_recipes::{RecipeRunner, RecipeSettings, Workshop};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -338,11 +338,8 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
     let entries = house.engine.archive.find(0, id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
     replay(&stored.leaf).unwrap();
-    let seen = decision_view(
-        &stored,
-        conclave_people::DecisionReader::Words,
-        conclave_people::ReviewStanding::Unasked,
-    );
+    let seen =
+        decision_view(&stored, conclave_people::DecisionReader::Words, ReviewStanding::Unasked);
     assert_eq!(seen["outcome"], "delivered");
     assert_eq!(seen["delivery"]["status"], "sent");
     assert_eq!(seen["delivery"]["bytes"], 42);
@@ -353,15 +350,12 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
     assert_eq!(attempts[0]["panels"][0]["vetoes"][0], "crisis");
     assert_eq!(seen["choices"][0]["delivered"]["text"], KIND);
 
-    let blind = decision_view(
-        &stored,
-        conclave_people::DecisionReader::Public,
-        conclave_people::ReviewStanding::Unasked,
-    )
-    .to_string();
+    let blind =
+        decision_view(&stored, conclave_people::DecisionReader::Public, ReviewStanding::Unasked)
+            .to_string();
     assert!(!blind.contains("angry") && !blind.contains("Yeah"), "{blind}");
 
-    let why = explain(&stored);
+    let why = explain(&stored, ReviewStanding::Unasked);
     assert_eq!(why.response_text, KIND);
     assert!(why.safety_verification.concerns_raised.iter().any(|c| c.contains("hurt")));
     let whole: f64 = why.contributing_agents.iter().map(|agent| agent.influence).sum();
@@ -377,7 +371,7 @@ async fn a_verifier_that_is_not_seated_has_no_influence_and_leaves_it_to_the_oth
         let reply = house.engine.deliver(turn(ANGRY)).await.unwrap();
         let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
         let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-        let all = explain(&stored).contributing_agents;
+        let all = explain(&stored, ReviewStanding::Unasked).contributing_agents;
         let whole: f64 = all.iter().map(|agent| agent.influence).sum();
         assert!((whole - 1.0).abs() < 1e-9, "{all:?}");
         let of = |name: &str| {

@@ -5,9 +5,10 @@ use crate::turns::{House, house, turn};
 use conclave_core::{Candidate, MicroUsd, Outcome, Reason, Vote};
 use conclave_engine::{
     DeliverError, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel, Progress, Reply,
-    Settings, StreamPolicy, Verifier, replay,
+    Settings, StoredDecision, StreamPolicy, Verifier, replay,
 };
 use conclave_ledger::{Kind, Value};
+use conclave_people::{ReviewStanding, explain};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -137,6 +138,10 @@ async fn a_veto_stops_what_has_begun_and_our_words_end_it() {
     let text = &decision.choices[0].delivered.text;
     assert!(text.starts_with(&left[0]) && text.len() > left[0].len() + 20, "{text}");
     assert!(!text.contains("do it"));
+    let entries = house.engine.archive.find(0, decision.id).await.unwrap();
+    let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
+    let story = explain(&stored, ReviewStanding::Unasked).story.join(" ");
+    assert!(story.contains("were sent to you") && !story.contains("none was sent"), "{story}");
 }
 
 /// Writes something that must not be said, and never comes to its end.

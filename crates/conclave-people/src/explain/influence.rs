@@ -3,9 +3,11 @@
 //! **Invariant:** influences add up to one; whoever is taken away leaves their share to the others.
 
 use super::correction::reasons_named;
-use conclave_core::{Ballot, Cast, Outcome, Vote};
+use super::guard_rows::{GuardRow, stopping_guard};
+use conclave_core::{Ballot, Cast, Disposition, Outcome, Phase, Vote};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, ballot_of};
+use conclave_voice::{ContributionPhrase, FixedPhrase, Language, reason_phrase, sensor_phrase};
 use serde::Serialize;
 use serde_json::Value as Json;
 
@@ -18,7 +20,7 @@ pub struct Contribution {
     pub part: ContributorKind,
     /// How much of the whole, 0 to 1.
     pub influence: f64,
-    /// Why, in plain words.
+    /// Why, in plain words of the person's language.
     pub reasoning: String,
 }
 
@@ -30,18 +32,23 @@ pub enum ContributorKind {
     Sensor,
     /// Judged whether it may be sent.
     Verifier,
-    /// Stopped or answered the turn before a model was asked.
+    /// Stopped it, had it wait, or answered at once.
     Guard,
 }
 
 /// Everyone who had a part, sensors first. Those who shaped the reply and those who judged it share it
-/// evenly, and among themselves by how much they sensed or how much their ballot weighed.
-pub(super) fn contributions(
-    stored: &StoredDecision,
-    outcome: Option<Outcome>,
-) -> Vec<Contribution> {
-    let all = weigh_together(sensors(stored), verifiers(stored));
-    if all.is_empty() { vec![guard(stored, outcome)] } else { all }
+/// evenly, and among themselves by how much they sensed or how much their ballot weighed. Where a guard
+/// stopped it, that guard alone decided what the person was told.
+pub(super) fn contributions(stored: &StoredDecision, language: Language) -> Vec<Contribution> {
+    let outcome = Outcome::parse(stored.text("outcome"));
+    if let Some(row) = stopping_guard(stored, outcome) {
+        return vec![guard(row.guard, stop_phrase(row), language)];
+    }
+    let all = weigh_together(sensors(stored, language), verifiers(stored, language));
+    if all.is_empty() {
+        return vec![guard("interpretation", lone_phrase(stored, outcome), language)];
+    }
+    all
 }
 
 fn weigh_together(
@@ -63,17 +70,17 @@ fn scale(some: &mut [Contribution], whole: f64) {
     }
 }
 
-fn sensors(stored: &StoredDecision) -> Vec<Contribution> {
+fn sensors(stored: &StoredDecision, language: Language) -> Vec<Contribution> {
     let shares = stored.sensors().into_iter().map(|sensor| Contribution {
         name: sensor.name,
         part: ContributorKind::Sensor,
         influence: sensor.influence,
-        reasoning: sensor.listened_for.into(),
+        reasoning: sensor_phrase(sensor.sensor, language).to_owned(),
     });
     shares.collect()
 }
 
-fn verifiers(stored: &StoredDecision) -> Vec<Contribution> {
+fn verifiers(stored: &StoredDecision, language: Language) -> Vec<Contribution> {
     let ballots = last_panel(stored).map(|panel| array(panel.get("ballots"))).unwrap_or_default();
     let spoken = last_words(stored);
     ballots
@@ -84,7 +91,7 @@ fn verifiers(stored: &StoredDecision) -> Vec<Contribution> {
             name: ballot.seat.verifier.to_string(),
             part: ContributorKind::Verifier,
             influence: f64::from(ballot.seat.weight) * certainty(&ballot),
-            reasoning: verdict(&ballot, &spoken),
+            reasoning: verdict(&ballot, &spoken, language).in_language(language),
         })
         .filter(|one| one.influence > 0.0)
         .collect()
@@ -99,38 +106,51 @@ fn certainty(ballot: &Ballot) -> f64 {
     }
 }
 
-fn verdict(ballot: &Ballot, spoken: &Json) -> String {
+fn verdict(ballot: &Ballot, spoken: &Json, language: Language) -> ContributionPhrase {
     match ballot.cast {
-        Cast::Voted { vote: Vote::Safe, .. } => "found nothing to object to".into(),
+        Cast::Voted { vote: Vote::Safe, .. } => FixedPhrase::FoundNothing.into(),
         Cast::Voted { .. } => {
             let said = spoken.as_array().into_iter().flatten();
             let own = said.into_iter().find(|said| said["verifier"] == *ballot.seat.verifier);
             let reasons = own.map(|own| reasons_named(&own["reasons"])).unwrap_or_default();
-            let plain: Vec<_> = reasons.iter().map(|reason| reason.plain()).collect();
-            match plain.as_slice() {
-                [] => "objected to it".into(),
-                some => format!("objected: it {}", some.join(", and it ")),
+            if reasons.is_empty() {
+                return FixedPhrase::ObjectedToIt.into();
             }
+            let phrases = reasons.into_iter().map(|one| reason_phrase(one, language).to_owned());
+            ContributionPhrase::Objected(phrases.collect())
         }
-        Cast::Excused(_) => "could not be asked, and the decision was made without it".into(),
-        Cast::Abstained(_) | Cast::NotApplicable => {
-            "could not be asked, which counts against a reply".into()
-        }
+        Cast::Excused(_) => FixedPhrase::Excused.into(),
+        Cast::Abstained(_) | Cast::NotApplicable => FixedPhrase::Missing.into(),
     }
 }
 
-fn guard(stored: &StoredDecision, outcome: Option<Outcome>) -> Contribution {
-    let reasoning = match outcome {
-        Some(Outcome::Blocked) => "read the request and stopped it before a model was asked",
-        Some(Outcome::SafeCompletion) => "read the message and answered with care at once",
-        _ if stored.is_erased() => "what shaped the reply was erased with its words",
-        _ => "decided without a reply to shape",
-    };
+fn stop_phrase(row: GuardRow<'_>) -> FixedPhrase {
+    match row.disposition {
+        Disposition::Held => FixedPhrase::HeldForPeople,
+        Disposition::Failed => FixedPhrase::CouldNotLook,
+        _ if row.phase == Phase::After.as_str() => FixedPhrase::StoppedReply,
+        _ => FixedPhrase::StoppedRequest,
+    }
+}
+
+/// What there is to say where nobody shaped, judged or stopped anything.
+fn lone_phrase(stored: &StoredDecision, outcome: Option<Outcome>) -> FixedPhrase {
+    match outcome {
+        Some(Outcome::Blocked) => FixedPhrase::StoppedRequest,
+        Some(Outcome::SafeCompletion) if stored.number("attempts") == 0 => {
+            FixedPhrase::AnsweredWithCare
+        }
+        _ if stored.is_erased() => FixedPhrase::ErasedShape,
+        _ => FixedPhrase::NothingToShape,
+    }
+}
+
+fn guard(name: &str, phrase: FixedPhrase, language: Language) -> Contribution {
     Contribution {
-        name: "interpretation".into(),
+        name: name.to_owned(),
         part: ContributorKind::Guard,
         influence: 1.0,
-        reasoning: reasoning.into(),
+        reasoning: phrase.in_language(language).to_owned(),
     }
 }
 

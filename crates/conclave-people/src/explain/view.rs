@@ -4,6 +4,7 @@
 
 use super::correction::corrections;
 use super::fraction;
+use super::guard_rows::guard_views;
 use super::reply_words::ReplyWords;
 use crate::reviews::{DecisionReader, ReviewStanding, held_text_of};
 use conclave_core::{Ballot, Cast, DirectiveId, decide};
@@ -57,8 +58,8 @@ pub fn decision_view(
         "choices": stored.choices().iter().enumerate()
             .map(|(c, choice)| choice_view(stored, c, choice, words)).collect::<Vec<_>>(),
     });
-    let guards = array(stored.public("guards")).iter().filter_map(Value::as_array);
-    view["guards"] = guards.map(guard_view).collect();
+    view["guards"] = guard_views(stored, "guards");
+    view["monitored"] = guard_views(stored, "monitored");
     view["erased"] = json!(stored.is_erased());
     if words.are_shown() {
         view["conversation"] = stored.words("request").unwrap_or_default();
@@ -76,11 +77,6 @@ pub fn decision_view(
         view["held"] = json!({"review": standing, "text": text});
     }
     view
-}
-
-fn guard_view(row: &[Value]) -> Json {
-    let word = |at: usize| row.get(at).and_then(Value::as_str);
-    json!({"guard": word(0), "phase": word(1), "outcome": word(2), "code": word(3)})
 }
 
 fn delivery(leaf: &conclave_ledger::Leaf) -> Json {

@@ -3,6 +3,7 @@
 
 mod communities;
 mod consents;
+mod explaining;
 mod hand_out;
 mod house;
 mod reviews;

@@ -66,28 +66,6 @@ impl Sensor {
         }
     }
 
-    /// What it listens for, told to somebody who never heard of sensors.
-    #[must_use]
-    pub const fn listens_for(self) -> &'static str {
-        match self {
-            Self::Wisdom => {
-                "listened for what lies beneath: meaning, mortality, what a life is for"
-            }
-            Self::ElementalOracle => {
-                "listened for the mood: steady, flowing, burning or scattered words"
-            }
-            Self::HigherSelf => "listened for how much there is to carry, and asked for room",
-            Self::LowerSelf => "listened for anger and raw words, and asked for a plain answer",
-            Self::ConsciousMind => "listened for questions that want an answer",
-            Self::Unconscious => "listened for dreams and dark images, and asked for slowness",
-            Self::Shadow => "listened for shame and secrets, and asked for gentleness",
-            Self::InnerChild => "listened for fear and loneliness, and asked for warmth",
-            Self::Anima => "listened for longing",
-            Self::Crisis => "listened for danger to life, and asked for a clear answer at once",
-            Self::Attachment => "listened for leaving and being left, and asked for steadiness",
-        }
-    }
-
     /// The layer it belongs to.
     #[must_use]
     pub const fn layer(self) -> Layer {

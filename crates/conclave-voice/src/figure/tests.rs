@@ -137,6 +137,23 @@ fn nobody_is_promised_where_nobody_is_on_duty() {
 }
 
 #[test]
+fn a_chat_is_not_said_to_show_a_decision_that_only_the_application_can_fetch() {
+    for (language, claims, truth) in [
+        ("en", ["appear here", "see the decision here"], "can fetch the decision"),
+        ("ja", ["ここに表示", "ここに出る"], "受け取れ"),
+    ] {
+        for persona in Persona::ALL {
+            let mut notice = speech(Situation::HoldNotice, language, persona);
+            notice.staffed = true;
+            let said = VOICES.say(&notice);
+            assert!(claims.iter().all(|claim| !said.contains(claim)), "{said}");
+            let says_where = said.contains(truth) || said.contains("お受け取り");
+            assert!(says_where, "{said}");
+        }
+    }
+}
+
+#[test]
 fn no_message_claims_feelings_or_promises_rescue() {
     const CLAIMS: [&str; 16] = [
         "i feel",

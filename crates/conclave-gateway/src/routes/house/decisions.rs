@@ -103,7 +103,8 @@ pub(crate) async fn explain_decision(
     let found = async {
         let caller = admit_person(&gateway, &headers, Need::Explain)?;
         let stored = find_own(&gateway.engine(), &caller, &id).await?;
-        Ok(Json(explain(&stored)).into_response())
+        let standing = standing_of(&gateway, &caller.key, &stored).await?;
+        Ok(Json(explain(&stored, standing)).into_response())
     };
     respond(found.await)
 }
