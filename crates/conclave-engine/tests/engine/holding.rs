@@ -4,7 +4,7 @@ use crate::fakes::Scripted;
 use crate::office::{Office, caller, hand_out, office};
 use crate::turns::{House, KIND, house, jury, turn};
 use conclave_core::{
-    Candidate, FinishReason, KeyId, Message, Outcome, Role, Sensitivity, ToolCall,
+    Candidate, FinishReason, GuardCode, KeyId, Message, Outcome, Role, Sensitivity, ToolCall,
 };
 use conclave_engine::{
     Caller, Engine, GovernError, Governance, KeyRole, Settings, StoredDecision, Turn,
@@ -204,6 +204,28 @@ async fn what_elders_decide_is_not_said_to_need_an_approval_that_nobody_gives() 
     let text = &reply.decision.choices[0].delivered.text;
     assert!(text.contains("person's approval"), "{text}");
     assert!(!text.contains("not set up") && !text.contains("not available"), "{text}");
+}
+
+#[tokio::test]
+async fn a_reply_for_a_community_without_elders_ends_like_an_input_for_it() {
+    let office = office();
+    let owner = Caller { tenant: turn("").tenant, ..caller("o", KeyRole::Owner) };
+    let protocol = json!({"community": "Hill People",
+        "terms": [{"spellings": ["churinga"], "sacred": true}]});
+    let protocol = serde_json::from_value(protocol).unwrap();
+    office.people.lay_down(&owner, protocol, None).await.unwrap();
+    let mut house = house(Scripted::saying(&[Ok(TOLD)]), jury());
+    house.engine.governance = Some(office.people.clone());
+    for (asked, phase) in [(TOLD, "pre"), ("Tell me of the river.", "post")] {
+        let reply = house.engine.deliver(keyed(asked)).await.unwrap();
+        let decision = &reply.decision;
+        assert_eq!(decision.outcome, Outcome::Blocked, "{asked}");
+        assert_eq!(decision.choices[0].outcome, Outcome::Blocked, "{asked}");
+        assert_eq!(decision.refusal, Some(GuardCode::NoElders), "{asked}");
+        assert_eq!(reply.review_id, None, "nobody could decide it");
+        assert_eq!(decision.findings[0].phase.as_str(), phase);
+        assert!(!decision.choices[0].delivered.text.contains("churinga"));
+    }
 }
 
 /// Governance that never answers.

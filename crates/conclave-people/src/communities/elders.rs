@@ -12,7 +12,7 @@ use super::{COMMUNITIES_MAX, community_key};
 use crate::people::{People, PeopleError};
 use crate::records::{key, query, read, read_or_report, recorded, unrecorded};
 use conclave_core::TenantId;
-use conclave_govern::{Issue, NewReview, Priority, Review, ReviewKind, ReviewStatus, Unfit};
+use conclave_govern::{Issue, NewReview, Review, ReviewKind, ReviewPriority, ReviewStatus, Unfit};
 use conclave_ledger::{Kind, Value as Public};
 use conclave_ports::{Caller, KeyRole, Record, RecordChange, RecordKind};
 use serde::{Deserialize, Serialize};
@@ -250,7 +250,7 @@ impl People {
             community: Some(standing.community.clone()),
             others: Vec::new(),
             issues: vec![Issue { code: "elder_proposed".to_owned(), detail }],
-            priority: Priority::Low,
+            priority: ReviewPriority::Low,
             audit_id: None,
             author: Some(caller.holder.clone()),
             subject: None,

@@ -2,7 +2,7 @@
 
 use crate::house::{Office, caller, office, tenant};
 use conclave_govern::{
-    CulturalAsk, CulturalFinding, NewReview, Priority, Protocol, ReviewKind, Ruling, Said,
+    CulturalAsk, CulturalFinding, NewReview, Protocol, ReviewKind, ReviewPriority, Ruling, Said,
 };
 use conclave_people::PeopleError;
 use conclave_ports::{Caller, Governance, KeyRole};
@@ -115,7 +115,7 @@ async fn the_owner_corrects_whom_they_named_until_an_elder_has_acted() {
         community: Some(RIVER.into()),
         others: vec![],
         issues: vec![],
-        priority: Priority::High,
+        priority: ReviewPriority::High,
         audit_id: None,
         author: None,
         subject: None,
