@@ -1,137 +1,80 @@
-//! Owns the walk over JSON: strings, and JSON written inside strings.
+//! Owns the reading of texts that are JSON as a whole, piece by piece, so that what is not replaced keeps
+//! its form.
 //!
-//! **Invariant:** the walk ends: values nested deeper than [`DEPTH_MAX`], which no parser of ours
-//! lets through, are not read, and strings inside strings deeper than [`LAYERS_MAX`] are read as
-//! plain text. Member names are context: they are neither searched nor changed.
+//! **Invariant:** the pieces of a text are together the text.
 
-use crate::finder::{FOUND_MAX, Finder};
-use crate::kind::Found;
-use crate::tokens::{self, Tokens};
-use serde::Serialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
-/// How deep arrays and objects are followed.
-pub const DEPTH_MAX: usize = 128;
 /// How many times a string that holds JSON is opened.
-pub const LAYERS_MAX: usize = 4;
+pub(crate) const LAYERS_MAX: usize = 4;
 /// The longest member name that is used as context, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// One place in a JSON value.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct JsonFound {
-    /// The JSON pointer (RFC 6901) of the string.
-    pub pointer: String,
-    /// Where that string holds JSON itself: the pointers inside it, outermost first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub inside: Vec<String>,
-    /// The place in the innermost string.
-    pub found: Found,
+/// A part of a JSON text.
+pub(crate) struct JsonPiece<'t> {
+    pub(crate) written: &'t str,
+    pub(crate) value: JsonValue,
 }
 
-impl Finder {
-    /// What identifies somebody in the strings of a JSON value, in document order.
-    #[must_use]
-    pub fn find_in_json(&self, value: &Value) -> Vec<JsonFound> {
-        let mut walk = Walk { finder: self, layers: Vec::new(), found: Vec::new() };
-        walk.value(value, "", &mut String::new(), 0);
-        walk.found
-    }
+/// What a part of a JSON text means.
+pub(crate) enum JsonValue {
+    /// The name of the member that follows.
+    Name(String),
+    Text(String),
+    Number,
+    /// Brackets, blanks and words of JSON itself.
+    Nothing,
+}
 
-    /// Replaces what is found in the strings of a JSON value by tokens. A string that holds JSON is
-    /// written anew only where its escapes hid something.
-    pub fn redact_json(&self, value: &mut Value, tokens: &mut Tokens) {
-        self.redact_value(value, "", tokens, 0, 0);
-    }
+/// The pieces of a JSON text, in order.
+pub(crate) fn json_pieces(text: &str) -> impl Iterator<Item = JsonPiece<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let is_number = |sign: char| sign.is_ascii_digit() || "+-.eE".contains(sign);
+        let begins_number = |sign: char| sign.is_ascii_digit() || sign == '-';
+        let length = match first {
+            '"' => literal_length(rest),
+            sign if begins_number(sign) => rest.find(|sign| !is_number(sign)),
+            _ => rest.find(|sign| sign == '"' || begins_number(sign)),
+        };
+        let (written, after) = rest.split_at(length.unwrap_or(rest.len()));
+        rest = after;
+        let value = match first {
+            '"' => match serde_json::from_str(written) {
+                Ok(meant) if after.trim_start().starts_with(':') => JsonValue::Name(meant),
+                Ok(meant) => JsonValue::Text(meant),
+                Err(_) => JsonValue::Nothing,
+            },
+            sign if begins_number(sign) => JsonValue::Number,
+            _ => JsonValue::Nothing,
+        };
+        Some(JsonPiece { written, value })
+    })
+}
 
-    fn redact_value(
-        &self,
-        value: &mut Value,
-        name: &str,
-        tokens: &mut Tokens,
-        depth: usize,
-        layer: usize,
-    ) {
-        match value {
-            Value::String(text) => *text = self.redact_string(text, name, tokens, layer),
-            Value::Array(items) if depth < DEPTH_MAX => {
-                for item in items {
-                    self.redact_value(item, name, tokens, depth + 1, layer);
-                }
-            }
-            Value::Object(members) if depth < DEPTH_MAX => {
-                for (name, member) in members {
-                    self.redact_value(member, name, tokens, depth + 1, layer);
-                }
-            }
+/// How long the string is that a text begins with, with its quotes.
+fn literal_length(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => return Some(at + 1),
             _ => {}
         }
     }
-
-    /// JSON inside a string is read as text, which keeps its spacing, unless its escapes or the
-    /// names of its members show more; then it is written anew.
-    fn redact_string(&self, text: &str, name: &str, tokens: &mut Tokens, layer: usize) -> String {
-        let found = self.find_under(name, text);
-        if let Some(mut inner) =
-            opened(text, layer).filter(|inner| self.shows_more(inner, name, text, &found))
-        {
-            self.redact_value(&mut inner, name, tokens, 0, layer + 1);
-            return inner.to_string();
-        }
-        tokens::redact_layered(text, &found, tokens, layer)
-    }
-
-    /// Whether the walk over JSON inside a string finds a value that reading it as text did not. A
-    /// member name that looks like a token could not be kept apart in JSON written anew, so such
-    /// is read as text.
-    fn shows_more(&self, inner: &Value, name: &str, text: &str, found: &[Found]) -> bool {
-        let mut walk = Walk { finder: self, layers: Vec::new(), found: Vec::new() };
-        walk.value(inner, name, &mut String::new(), 0);
-        let hidden: usize = found.iter().map(|place| place.end - place.start).sum();
-        let shown: usize = walk.found.iter().map(|place| place.found.end - place.found.start).sum();
-        let escaped = text.contains('\\') && !walk.found.is_empty();
-        (shown > hidden || escaped) && !tokens::has_token_name(inner)
-    }
-
-    /// What is found in a string, read with the name of its member before it.
-    fn find_under(&self, name: &str, text: &str) -> Vec<Found> {
-        let lead = lead(name);
-        let shift = lead.chars().count();
-        if shift == 0 {
-            return self.find(text);
-        }
-        let found = self.find(&format!("{lead}{text}")).into_iter();
-        let inside = found.filter(|place| place.end > shift);
-        let moved = |place: Found| Found {
-            start: place.start.saturating_sub(shift),
-            end: place.end - shift,
-            ..place
-        };
-        inside.map(moved).collect()
-    }
+    None
 }
 
-/// Puts values back into a JSON value that [`Finder::redact_json`] changed.
-pub fn restore_json(value: &mut Value, tokens: &Tokens) {
-    restore_value(value, tokens, 0);
+/// Whether a text is an array or object of JSON as a whole.
+pub(crate) fn is_document(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-fn restore_value(value: &mut Value, tokens: &Tokens, depth: usize) {
-    match value {
-        Value::String(text) => *text = tokens::restore(text, tokens),
-        Value::Array(items) if depth < DEPTH_MAX => {
-            items.iter_mut().for_each(|item| restore_value(item, tokens, depth + 1));
-        }
-        Value::Object(members) if depth < DEPTH_MAX => {
-            members.values_mut().for_each(|member| restore_value(member, tokens, depth + 1));
-        }
-        _ => {}
-    }
-}
-
-/// A member name as words before a value: `homePhone` becomes `home phone: `.
-fn lead(name: &str) -> String {
-    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+/// The words of a member name: `homePhone` becomes `home phone`.
+pub(crate) fn member_words(name: &str) -> String {
+    if name.len() > NAME_BYTES_MAX {
         return String::new();
     }
     let mut words = String::with_capacity(name.len() + 8);
@@ -144,75 +87,5 @@ fn lead(name: &str) -> String {
         let plain = if matches!(sign, '_' | '-' | '.') { ' ' } else { sign };
         words.extend(plain.to_lowercase());
     }
-    words + ": "
-}
-
-/// The JSON that a string holds, if it is an array or object and may still be opened.
-fn opened(text: &str, layer: usize) -> Option<Value> {
-    let may_open = layer < LAYERS_MAX && text.trim_start().starts_with(['{', '[']);
-    let value: Value = may_open.then(|| serde_json::from_str(text).ok()).flatten()?;
-    (value.is_object() || value.is_array()).then_some(value)
-}
-
-struct Walk<'f> {
-    finder: &'f Finder,
-    layers: Vec<String>,
-    found: Vec<JsonFound>,
-}
-
-impl Walk<'_> {
-    fn value(&mut self, value: &Value, name: &str, pointer: &mut String, depth: usize) {
-        if self.found.len() >= FOUND_MAX || depth > DEPTH_MAX {
-            return;
-        }
-        match value {
-            Value::String(text) => self.string(text, name, pointer),
-            Value::Array(items) => {
-                for (at, item) in items.iter().enumerate() {
-                    self.member(item, name, pointer, &at.to_string(), depth);
-                }
-            }
-            Value::Object(members) => {
-                for (name, member) in members {
-                    let step = name.replace('~', "~0").replace('/', "~1");
-                    self.member(member, name, pointer, &step, depth);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn member(
-        &mut self,
-        value: &Value,
-        name: &str,
-        pointer: &mut String,
-        step: &str,
-        depth: usize,
-    ) {
-        let length = pointer.len();
-        pointer.push('/');
-        pointer.push_str(step);
-        self.value(value, name, pointer, depth + 1);
-        pointer.truncate(length);
-    }
-
-    fn string(&mut self, text: &str, name: &str, pointer: &str) {
-        if let Some(inner) = opened(text, self.layers.len()) {
-            self.layers.push(pointer.to_owned());
-            self.value(&inner, name, &mut String::new(), 0);
-            self.layers.pop();
-            return;
-        }
-        let room = FOUND_MAX - self.found.len();
-        let found = self.finder.find_under(name, text);
-        self.found
-            .extend(found.into_iter().take(room).map(|found| place(&self.layers, pointer, found)));
-    }
-}
-
-fn place(layers: &[String], pointer: &str, found: Found) -> JsonFound {
-    let mut path =
-        layers.iter().map(String::as_str).chain(std::iter::once(pointer)).map(str::to_owned);
-    JsonFound { pointer: path.next().unwrap_or_default(), inside: path.collect(), found }
+    words
 }

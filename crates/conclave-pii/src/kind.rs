@@ -119,6 +119,13 @@ impl Kind {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
     }
 
+    /// Whether a kind has this label.
+    pub(crate) fn has_label(label: &str) -> bool {
+        let is_capital = |byte: u8| byte.is_ascii_uppercase() || byte == b'_';
+        label.bytes().all(is_capital)
+            && Self::ALL.iter().any(|kind| kind.as_str().eq_ignore_ascii_case(label))
+    }
+
     /// The word inside a token: the name in capitals.
     pub(crate) fn label(self) -> String {
         self.as_str().to_ascii_uppercase()

@@ -17,6 +17,7 @@
 //! ```
 
 mod address;
+mod breaks;
 mod checksum;
 mod finder;
 mod json;
@@ -25,12 +26,15 @@ mod names;
 mod patterns;
 mod phone;
 mod redactor;
+mod restoring;
 mod secrets;
+mod shape;
 mod text;
 mod tokens;
 
+pub use breaks::{UNCUT_BYTES_MAX, last_safe_cut};
 pub use finder::{BuildError, FOUND_MAX, Finder};
-pub use json::{DEPTH_MAX, JsonFound, LAYERS_MAX, restore_json};
 pub use kind::{Class, Classes, Found, IDENTIFYING_MIN, Kind, is_identifying};
-pub use redactor::{Redactor, SafeCut};
+pub use names::{KnownNames, NAMES_MAX};
+pub use redactor::Redactor;
 pub use tokens::{Tokens, redact, restore};

@@ -10,7 +10,8 @@ use crate::kind::Kind;
 use crate::phone::PHONES;
 use crate::secrets::SECRETS;
 use crate::text::{Cue, Text};
-use regex::{Captures, Regex};
+use regex::Regex;
+use std::ops::Range;
 
 /// What a text must hold before a pattern is tried.
 #[derive(Clone, Copy, Debug)]
@@ -88,19 +89,100 @@ impl Pattern {
         Span { end: span.start + span.as_str().trim_end_matches(signs).len(), ..span }
     }
 
-    /// Calls `take` with each confirmed place and its confidence, until it returns false.
-    pub(crate) fn each<'t>(&self, text: &'t Text<'t>, take: &mut dyn FnMut(Span<'t>, f32) -> bool) {
-        let mut offer = |start, end| {
-            let span = self.trim(Span { text, start, end });
-            (self.confirm)(span).is_none_or(|confidence| take(span, confidence))
-        };
-        if self.has_group {
-            let value = |hit: Captures<'t>| hit.name("v").map(|part| (part.start(), part.end()));
-            let mut places = self.regex.captures_iter(text.as_str()).filter_map(value);
-            places.all(|(start, end)| offer(start, end));
-        } else {
-            self.regex.find_iter(text.as_str()).all(|hit| offer(hit.start(), hit.end()));
+    /// Calls `take` with each confirmed place and its confidence.
+    pub(crate) fn each<'t>(&self, text: &'t Text<'t>, take: &mut dyn FnMut(Span<'t>, f32)) {
+        let search = Search { regex: &self.regex, has_group: self.has_group };
+        search.each(text, &mut |hit| {
+            let whole = self.trim(Span { text, start: hit.value.start, end: hit.value.end });
+            if let Some(confidence) = (self.confirm)(whole) {
+                take(whole, confidence);
+                return hit.end;
+            }
+            for span in self.narrower(whole) {
+                let sure = (self.confirm)(span).filter(|sure| *sure >= NARROWER_MIN);
+                if let Some(confidence) = sure {
+                    take(span, confidence);
+                    return span.end;
+                }
+            }
+            // A refused proposal may hide another: `password: password: x1y2`, `12/25 4111 ...`.
+            let second = self.is_run(whole).then(|| whole.as_str().find(' ')).flatten();
+            let within = if self.has_group { Some(0) } else { second.map(|at| at + 1) };
+            within.map_or(hit.end, |at| whole.start + at)
+        });
+    }
+
+    fn is_run(&self, span: Span<'_>) -> bool {
+        matches!(self.kind, Kind::PaymentCard | Kind::Phone)
+            && !span.as_str().contains(char::is_alphabetic)
+    }
+
+    /// What is left of a run of digits without its last groups: a card is written beside its date,
+    /// a telephone number beside a time.
+    fn narrower<'t>(&self, span: Span<'t>) -> impl Iterator<Item = Span<'t>> {
+        let written = if self.is_run(span) { span.as_str() } else { "" };
+        let ends = written.match_indices(' ').map(|(at, _)| at).rev().take(NARROWER_MAX);
+        ends.map(move |at| Span { end: span.start + at, ..span })
+    }
+}
+
+/// How many groups are taken off the end of a run of digits.
+const NARROWER_MAX: usize = 3;
+/// How sure a part of a run must be: some part of many numbers looks a little like something.
+const NARROWER_MIN: f32 = 0.65;
+
+/// A match, and the part of it that would be the value.
+pub(crate) struct Hit {
+    pub(crate) value: Range<usize>,
+    pub(crate) end: usize,
+}
+
+/// A search for values none of which goes on across a cut of the text.
+pub(crate) struct Search<'r> {
+    pub(crate) regex: &'r Regex,
+    /// Whether the value is the group `v` and not the whole match.
+    pub(crate) has_group: bool,
+}
+
+impl Search<'_> {
+    /// Calls `see` with each match in order; it says where to go on.
+    pub(crate) fn each(&self, text: &Text<'_>, see: &mut dyn FnMut(&Hit) -> usize) {
+        let whole = text.as_str();
+        let mut from = 0;
+        // The text is searched as a whole, because most patterns match nowhere. Only where a match
+        // crosses a cut is the part before that cut searched by itself.
+        let mut limit = whole.len();
+        while from <= whole.len() {
+            let Some(hit) = self.first(&whole[..limit], from) else {
+                if limit == whole.len() {
+                    return;
+                }
+                from = from.max(limit);
+                limit = whole.len();
+                continue;
+            };
+            let fence = text.fence(hit.value.start);
+            if hit.value.end > fence {
+                limit = fence;
+                continue;
+            }
+            let next = see(&hit);
+            from = if next > from { next } else { hit.end };
         }
+    }
+
+    fn first(&self, text: &str, from: usize) -> Option<Hit> {
+        if from > text.len() {
+            return None;
+        }
+        if !self.has_group {
+            let hit = self.regex.find_at(text, from)?;
+            return Some(Hit { value: hit.range(), end: hit.end() });
+        }
+        let hit = self.regex.captures_at(text, from)?;
+        let end = hit.get(0)?.end();
+        let value = hit.name("v").map_or(end..end, |value| value.range());
+        Some(Hit { value, end })
     }
 }
 
@@ -133,16 +215,19 @@ const CONTACT: &[Row] = &[
         r#"(?i)(?:https?|ftp)://[^\s<>"'\x{3000}-\x{9fff}\x{ff00}-\x{ffef}]{3,}"#,
         |span| (!is_local(span.as_str())).then_some(0.9),
     ),
-    (Kind::Url, Gate::Open, r"(?i)www\.[a-z0-9\-]+(?:\.[a-z0-9\-]+)+(?:/[^\s<>]*)?", |span| {
-        span.is_free().then_some(0.9)
-    }),
+    (
+        Kind::Url,
+        Gate::Open,
+        r"(?i)www\.[a-z0-9\-]+(?:\.[a-z0-9\-]+)+(?:/[^\s<>\x{3000}-\x{9fff}\x{ff00}-\x{ffef}]*)?",
+        |span| span.is_free().then_some(0.9),
+    ),
     (
         Kind::Url,
         Gate::Open,
         concat!(
             r"(?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,61}[A-Za-z0-9])?\.){1,4}(?:com|org|net|edu|gov|",
             r"info|biz|co\.uk|co\.jp|ne\.jp|or\.jp|com\.au|de|fr|ch|nl|se|jp|ca|eu|cz|pl|hu|si|dk|",
-            r"fi)(?:/[^\s<>]*)?",
+            r"fi)(?:/[^\s<>\x{3000}-\x{9fff}\x{ff00}-\x{ffef}]*)?",
         ),
         bare_domain,
     ),
@@ -152,7 +237,11 @@ const CONTACT: &[Row] = &[
         Kind::MacAddress,
         Gate::Digit,
         r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}|(?:[0-9A-Fa-f]{2}-){5}[0-9A-Fa-f]{2}",
-        |span| span.is_free().then_some(0.9),
+        |span| {
+            // Texts without any digit are not searched, so one is asked for in the value as well.
+            let has_digit = span.as_str().bytes().any(|byte| byte.is_ascii_digit());
+            (has_digit && span.is_free()).then_some(0.9)
+        },
     ),
 ];
 

@@ -104,10 +104,13 @@ fn short(number: &Number<'_>) -> Option<f32> {
 /// Dates, times, dotted versions, amounts and runs of small numbers.
 fn is_something_else(number: &Number<'_>) -> bool {
     let groups = number.groups.as_slice();
+    let abroad = number.body.starts_with('+');
     let slashed = number.body.contains('/');
     let date = matches!(groups, [4, 1..=2, 1..=2] | [1..=2, 1..=2, 4])
+        && !abroad
         && !number.separators().any(|sign| sign == '(');
     let date_and_time = matches!(groups, [4, 1..=2, 1..=2, ..] | [1..=2, 1..=2, 4, ..])
+        && !abroad
         && number.separators().any(|sign| sign != ' ')
         && number.digits[0] != b'0';
     let years = matches!(groups, [4, 4]) && number.starts(&["19", "20"]);

@@ -4,6 +4,8 @@
 //! **Invariant:** folding maps one scalar value to one, so that places counted in scalar values
 //! are the same before and after.
 
+use crate::breaks::safe_cuts;
+use crate::finder::Place;
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, BuildError, MatchKind};
 use std::borrow::Cow;
 
@@ -120,6 +122,8 @@ pub(crate) fn stands_alone(text: &str, start: usize, end: usize) -> bool {
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
     folded: Cow<'a, str>,
+    /// Where the text may be cut; no value goes on across one of these.
+    breaks: Vec<usize>,
     cues: Vec<(Cue, usize, usize)>,
     has_digit: bool,
 }
@@ -127,9 +131,13 @@ pub(crate) struct Text<'a> {
 impl<'a> Text<'a> {
     pub(crate) fn new(text: &'a str, finder: &CueFinder) -> Self {
         let folded = fold(text);
+        let breaks = match &folded {
+            Cow::Borrowed(_) => safe_cuts(text, true),
+            Cow::Owned(folded) => moved(&safe_cuts(text, true), text, folded),
+        };
         let has_digit = folded.bytes().any(|byte| byte.is_ascii_digit());
         let cues = if has_digit { finder.find(&folded) } else { Vec::new() };
-        Self { folded, cues, has_digit }
+        Self { folded, breaks, cues, has_digit }
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -140,15 +148,36 @@ impl<'a> Text<'a> {
         self.has_digit
     }
 
+    /// Places in order, in bytes of the text as it was before folding.
+    pub(crate) fn unfolded(&self, original: &str, places: &[Place]) -> Vec<Place> {
+        if matches!(self.folded, Cow::Borrowed(_)) {
+            return places.to_vec();
+        }
+        let ends: Vec<usize> = places.iter().flat_map(|place| [place.start, place.end]).collect();
+        let ends = moved(&ends, &self.folded, original);
+        let both = ends.chunks_exact(2).zip(places);
+        both.map(|(ends, place)| Place { start: ends[0], end: ends[1], ..*place }).collect()
+    }
+
+    /// Where the part of the text ends in which a value that begins here must stay.
+    pub(crate) fn fence(&self, start: usize) -> usize {
+        let next = self.breaks.partition_point(|at| *at <= start);
+        self.breaks.get(next).copied().unwrap_or(self.folded.len())
+    }
+
     /// Whether any word of a cue occurs at all.
     pub(crate) fn has(&self, cue: Cue) -> bool {
         self.cues.iter().any(|(one, _, _)| *one == cue)
     }
 
-    /// Whether a word of a cue stands shortly before or right after a place.
+    /// Whether a word of a cue stands shortly before a place, or right after it and before the next
+    /// cut: what comes after that must not change what was found.
     pub(crate) fn near(&self, cue: Cue, start: usize, end: usize) -> bool {
-        self.before(cue, start, BEFORE)
-            || self.cues_from(end).any(|(one, from, _)| *one == cue && from - end <= AFTER)
+        let fence = self.fence(start);
+        let follows = |(one, from, upto): &(Cue, usize, usize)| {
+            *one == cue && from - end <= AFTER && *upto <= fence
+        };
+        self.before(cue, start, BEFORE) || self.cues_from(end).any(follows)
     }
 
     /// Whether a word of a cue ends at most so many bytes before a place.
@@ -202,14 +231,31 @@ fn is_word(sign: char) -> bool {
 }
 
 /// Full-width signs, odd spaces and odd dashes made plain, one for one.
-fn fold(text: &str) -> Cow<'_, str> {
+pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || !text.chars().any(|sign| fold_sign(sign) != sign) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(text.chars().map(fold_sign).collect())
 }
 
-fn fold_sign(sign: char) -> char {
+/// Places in order, moved from one form of a text to the other. Both have the same number of signs.
+fn moved(places: &[usize], from: &str, to: &str) -> Vec<usize> {
+    let mut signs = from.chars().zip(to.chars());
+    let mut at = 0;
+    let mut moved_at = 0;
+    let mut moved = Vec::with_capacity(places.len());
+    for place in places {
+        while at < *place {
+            let Some((sign, other)) = signs.next() else { break };
+            at += sign.len_utf8();
+            moved_at += other.len_utf8();
+        }
+        moved.push(moved_at);
+    }
+    moved
+}
+
+pub(crate) fn fold_sign(sign: char) -> char {
     match sign {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(sign as u32 - 0xfee0).unwrap_or(sign),
         '\u{3000}' | '\u{a0}' | '\u{202f}' | '\u{2002}'..='\u{200a}' => ' ',

@@ -3,19 +3,15 @@
 //! **Invariant:** `restore(redact(text)) == text` for every text and every set of places. What
 //! looks like a token in the text itself gets a token of its own, so that it is never taken for
 //! one of ours.
+//! **Invariant:** a value that was put back is never read again, even where it looks like a token.
 //! **Invariant:** the debug form of [`Tokens`] never shows a value.
 
 use crate::kind::{Found, Kind};
-use regex::Regex;
+use crate::shape::{LITERAL, TokenSpan, token_spans};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::OnceLock;
-
-/// The label of a piece of text that only looked like a token.
-const LITERAL: &str = "LITERAL";
 
 /// One token and what it stands for.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +28,8 @@ pub struct Tokens {
     entries: Vec<Entry>,
     /// For texts in which a value is spelt in more than one way: which spelling stands where.
     spelt: BTreeMap<String, Vec<usize>>,
+    /// Tokens that a text brought along: they stand for nothing here and are given to no value.
+    reserved: BTreeSet<String>,
     by_value: HashMap<(String, String), usize>,
     by_token: HashMap<String, usize>,
     counts: HashMap<String, usize>,
@@ -43,6 +41,8 @@ struct Stored {
     entries: Vec<Entry>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     spelt: BTreeMap<String, Vec<usize>>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    reserved: BTreeSet<String>,
 }
 
 impl Tokens {
@@ -67,8 +67,7 @@ impl Tokens {
     /// The value behind a token, as first seen.
     #[must_use]
     pub fn value(&self, token: &str) -> Option<&str> {
-        let entry = self.entries.get(*self.by_token.get(token)?)?;
-        entry.spellings.first().map(String::as_str)
+        self.spelling(token, 0)
     }
 
     /// Every token, oldest first.
@@ -76,9 +75,27 @@ impl Tokens {
         self.entries.iter().map(|entry| entry.token.as_str())
     }
 
+    /// Keeps the tokens that a text brings along from being given to a value. Where several texts
+    /// are redacted with one set, reserve all of them first.
+    pub fn reserve(&mut self, text: &str) {
+        for span in token_spans(text) {
+            self.reserve_token(span);
+        }
+    }
+
+    fn reserve_token(&mut self, span: TokenSpan) {
+        if !self.by_token.contains_key(&span.token) {
+            self.reserved.insert(span.token);
+        }
+    }
+
+    pub(crate) fn knows(&self, token: &str) -> bool {
+        self.by_token.contains_key(token)
+    }
+
     /// The token of a value, and which of its spellings this is.
-    fn token(&mut self, label: &str, same: &str, value: &str) -> (String, usize) {
-        let key = (label.to_owned(), same.to_owned());
+    fn token(&mut self, label: &str, value: &str) -> (String, usize) {
+        let key = (label.to_owned(), sameness(label, value));
         let at = match self.by_value.get(&key) {
             Some(at) => *at,
             None => self.add(key),
@@ -94,8 +111,13 @@ impl Tokens {
 
     fn add(&mut self, key: (String, String)) -> usize {
         let count = self.counts.entry(key.0.clone()).or_default();
-        *count += 1;
-        let token = format!("[{}_{count}]", key.0);
+        let token = loop {
+            *count += 1;
+            let token = format!("[{}_{count}]", key.0);
+            if !self.reserved.contains(&token) {
+                break token;
+            }
+        };
         let at = self.entries.len();
         self.by_token.insert(token.clone(), at);
         self.by_value.insert(key, at);
@@ -117,13 +139,13 @@ impl fmt::Debug for Tokens {
 
 impl From<Tokens> for Stored {
     fn from(tokens: Tokens) -> Self {
-        Self { entries: tokens.entries, spelt: tokens.spelt }
+        Self { entries: tokens.entries, spelt: tokens.spelt, reserved: tokens.reserved }
     }
 }
 
 impl From<Stored> for Tokens {
     fn from(stored: Stored) -> Self {
-        let mut tokens = Self { spelt: stored.spelt, ..Self::default() };
+        let mut tokens = Self { spelt: stored.spelt, reserved: stored.reserved, ..Self::default() };
         for entry in stored.entries {
             let Some((label, number)) = parts(&entry.token) else { continue };
             let Some(first) = entry.spellings.first() else { continue };
@@ -149,49 +171,19 @@ fn sameness(label: &str, value: &str) -> String {
     if label == Kind::Email.label() { value.to_lowercase() } else { value.to_owned() }
 }
 
-fn token_shape() -> Option<&'static Regex> {
-    static SHAPE: OnceLock<Option<Regex>> = OnceLock::new();
-    SHAPE.get_or_init(|| Regex::new(r"\[[A-Z][A-Z_]*_[0-9]+\]").ok()).as_ref()
-}
-
-/// Whether a member of a JSON value, at any depth, has a name that holds what looks like a token.
-pub(crate) fn has_token_name(value: &Value) -> bool {
-    let looks = |name: &str| token_shape().is_none_or(|shape| shape.is_match(name));
-    match value {
-        Value::Array(items) => items.iter().any(has_token_name),
-        Value::Object(members) => {
-            members.iter().any(|(name, member)| looks(name) || has_token_name(member))
-        }
-        _ => false,
-    }
-}
-
 /// The text with a token in place of each found value. Places must be in order, as
 /// [`crate::Finder::find`] gives them; at the first that is outside the text or overlaps an
 /// earlier one the rest is left as it is.
 #[must_use]
 pub fn redact(text: &str, found: &[Found], tokens: &mut Tokens) -> String {
-    redact_layered(text, found, tokens, 0)
-}
-
-/// As [`redact`] for a string that stands so many layers deep in JSON written inside strings.
-/// Values are kept as they are written in the outermost string, so that putting them back there
-/// needs no parsing.
-pub(crate) fn redact_layered(
-    text: &str,
-    found: &[Found],
-    tokens: &mut Tokens,
-    layers: usize,
-) -> String {
-    let out = String::with_capacity(text.len());
-    let mut writer = Writer { out, spelt: Vec::new(), tokens, layers };
+    let mut writer = TokenWriter::new(tokens, LookAlikes::Replace, text.len());
     let mut rest = Rest { text, scalar: 0 };
     for place in found {
         let Some((between, value)) = rest.split(place) else { break };
-        writer.plain(between);
-        writer.value(&place.kind.label(), value);
+        writer.push_text(between);
+        writer.push_value(place.kind, value);
     }
-    writer.plain(rest.text);
+    writer.push_text(rest.text);
     writer.finish()
 }
 
@@ -221,39 +213,59 @@ fn byte_of(text: &str, scalar: usize) -> Option<usize> {
     ends.into_iter().nth(scalar)
 }
 
-struct Writer<'t> {
+/// What becomes of text that looks like a token already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LookAlikes {
+    /// It gets a token of its own, so that the text can be restored exactly.
+    Replace,
+    /// It stays: a model was asked to leave tokens as they are.
+    Keep,
+}
+
+/// Writes a text with tokens, and remembers how each value was spelt.
+pub(crate) struct TokenWriter<'t> {
     out: String,
     spelt: Vec<usize>,
     tokens: &'t mut Tokens,
-    layers: usize,
+    look_alikes: LookAlikes,
 }
 
-impl Writer<'_> {
-    fn value(&mut self, label: &str, value: &str) {
-        let value = &escape(value, self.layers);
-        // Inside JSON inside a string the spelling of each place cannot be kept: there only equal
-        // is same.
-        let exact = || format!("\u{0}{value}");
-        let same = if self.layers == 0 { sameness(label, value) } else { exact() };
-        let (token, spelling) = self.tokens.token(label, &same, value);
+impl<'t> TokenWriter<'t> {
+    pub(crate) fn new(tokens: &'t mut Tokens, look_alikes: LookAlikes, bytes: usize) -> Self {
+        Self { out: String::with_capacity(bytes), spelt: Vec::new(), tokens, look_alikes }
+    }
+
+    pub(crate) fn push_value(&mut self, kind: Kind, value: &str) {
+        self.push_labelled(&kind.label(), value);
+    }
+
+    fn push_labelled(&mut self, label: &str, value: &str) {
+        let (token, spelling) = self.tokens.token(label, value);
         self.out.push_str(&token);
         self.spelt.push(spelling);
     }
 
-    /// Text between places; what looks like a token in it is a value too.
-    fn plain(&mut self, text: &str) {
+    /// Text between values.
+    pub(crate) fn push_text(&mut self, text: &str) {
         let mut from = 0;
-        if text.contains('[') {
-            for hit in token_shape().into_iter().flat_map(|shape| shape.find_iter(text)) {
-                self.out.push_str(&text[from..hit.start()]);
-                self.value(LITERAL, hit.as_str());
-                from = hit.end();
+        for span in token_spans(text) {
+            let end = span.end;
+            self.out.push_str(&text[from..span.start]);
+            let written = &text[span.start..end];
+            match self.look_alikes {
+                LookAlikes::Replace => self.push_labelled(LITERAL, written),
+                LookAlikes::Keep => {
+                    self.out.push_str(written);
+                    self.spelt.push(0);
+                    self.tokens.reserve_token(span);
+                }
             }
+            from = end;
         }
         self.out.push_str(&text[from..]);
     }
 
-    fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         if self.spelt.iter().any(|spelling| *spelling > 0) {
             self.tokens.spelt.insert(digest(&self.out), self.spelt);
         } else if !self.tokens.spelt.is_empty() {
@@ -263,31 +275,24 @@ impl Writer<'_> {
     }
 }
 
-/// The value as it is written inside this many strings.
-fn escape(value: &str, layers: usize) -> String {
-    (0..layers).fold(value.to_owned(), |value, _| {
-        let quoted = Value::String(value).to_string();
-        quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned()
-    })
-}
-
 fn digest(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The text with each known token replaced by its value; unknown ones stay. A text that `redact`
-/// made comes back exactly; in any other text, such as a reply, a value has its first spelling.
+/// made comes back exactly; in any other text a value has its first spelling. For replies of a
+/// model, [`Tokens::restore`] also knows JSON.
 #[must_use]
 pub fn restore(text: &str, tokens: &Tokens) -> String {
-    let Some(shape) = token_shape() else { return text.to_owned() };
     let exact = if tokens.spelt.is_empty() { None } else { tokens.spelt.get(&digest(text)) };
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
-    for (at, hit) in shape.find_iter(text).enumerate() {
+    for (at, span) in token_spans(text).enumerate() {
         let spelling = exact.and_then(|spelt| spelt.get(at)).copied().unwrap_or(0);
-        out.push_str(&text[from..hit.start()]);
-        out.push_str(tokens.spelling(hit.as_str(), spelling).unwrap_or(hit.as_str()));
-        from = hit.end();
+        let Some(value) = tokens.spelling(&span.token, spelling) else { continue };
+        out.push_str(&text[from..span.start]);
+        out.push_str(value);
+        from = span.end;
     }
     out.push_str(&text[from..]);
     out

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failure here is the test's failure")]
 
 use conclave_pii::{
-    FOUND_MAX, Finder, Found, Kind, Tokens, is_identifying, redact, restore, restore_json,
+    FOUND_MAX, Finder, Found, Kind, Redactor, Tokens, is_identifying, redact, restore,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ fn piece() -> impl Strategy<Value = String> {
         "\\[[A-Z_]{1,8}_[0-9]{1,2}\\]?",
         Just("[EMAIL_1]".to_owned()),
         Just("[LITERAL_1]".to_owned()),
+        Just("【email 1】".to_owned()),
+        Just("\\[EMAIL\\_1\\]".to_owned()),
         Just("a@example.com".to_owned()),
         Just("A@EXAMPLE.com ".to_owned()),
         Just(" 090-1234-5678 ".to_owned()),
@@ -61,8 +63,15 @@ fn opened(value: &Value) -> Value {
         Value::Object(members) => Value::Object(
             members.iter().map(|(name, member)| (name.clone(), opened(member))).collect(),
         ),
+        // A number that identifies somebody comes back as a string.
+        Value::Number(number) => Value::String(number.to_string()),
         other => other.clone(),
     }
+}
+
+/// In small letters: an e-mail address that is spelt in two ways comes back in one of them.
+fn small(value: &Value) -> String {
+    value.to_string().to_lowercase()
 }
 
 proptest! {
@@ -109,23 +118,12 @@ proptest! {
 
     #[test]
     fn json_comes_back_as_it_was_meant(value in json_value()) {
+        let text = value.to_string();
         let mut tokens = Tokens::new();
-        let mut safe = value.clone();
-        finder().redact_json(&mut safe, &mut tokens);
-        restore_json(&mut safe, &tokens);
-        prop_assert_eq!(opened(&safe), opened(&value));
-    }
-
-    #[test]
-    fn pointers_lead_to_the_string(value in json_value()) {
-        for place in finder().find_in_json(&value) {
-            let mut at = value.pointer(&place.pointer).unwrap().clone();
-            for pointer in &place.inside {
-                let inner: Value = serde_json::from_str(at.as_str().unwrap()).unwrap();
-                at = inner.pointer(pointer).unwrap().clone();
-            }
-            prop_assert!(place.found.end <= at.as_str().unwrap().chars().count());
-        }
+        tokens.reserve(&text);
+        let safe = Redactor::new(finder()).redact_document(&text, &mut tokens);
+        let back: Value = serde_json::from_str(&tokens.restore(&safe.unwrap_or(text))).unwrap();
+        prop_assert_eq!(small(&opened(&back)), small(&opened(&value)));
     }
 }
 
@@ -157,37 +155,6 @@ fn values_do_not_show_in_the_debug_form() {
     let text = "a@example.com";
     let _safe = redact(text, &finder().find(text), &mut tokens);
     assert!(!format!("{tokens:?}").contains("example"));
-}
-
-#[test]
-fn json_is_read_with_the_names_of_its_members_and_inside_strings() {
-    let value = json!({
-        "ssn": "219099998",
-        "items": [{"a/b": "nobody", "mail": "a@example.com"}],
-        "arguments": "{\"contact\": {\"homePhone\": \"5550123456\"}, \"note\": \"b\\u0040example.com\"}",
-    });
-    let found = finder().find_in_json(&value);
-    let list: Vec<(Kind, &str, usize)> = found
-        .iter()
-        .map(|place| (place.found.kind, place.pointer.as_str(), place.inside.len()))
-        .collect();
-    assert_eq!(
-        list,
-        [
-            (Kind::Phone, "/arguments", 1),
-            (Kind::Email, "/arguments", 1),
-            (Kind::Email, "/items/0/mail", 0),
-            (Kind::UsSsn, "/ssn", 0),
-        ]
-    );
-    assert_eq!(found[0].inside, ["/contact/homePhone"]);
-    let mut tokens = Tokens::new();
-    let mut safe = value.clone();
-    finder().redact_json(&mut safe, &mut tokens);
-    let written = safe.to_string();
-    assert!(!written.contains("example") && !written.contains("5550123456"), "{written}");
-    restore_json(&mut safe, &tokens);
-    assert_eq!(opened(&safe), opened(&value));
 }
 
 #[test]

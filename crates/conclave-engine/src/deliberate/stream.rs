@@ -18,7 +18,7 @@ use conclave_core::{
 };
 use conclave_ledger::{Body, Draft, Kind, Value, sha256};
 use conclave_money::RequestSize;
-use conclave_pii::SafeCut;
+use conclave_pii::last_safe_cut;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -238,9 +238,9 @@ impl Engine {
         cut: Cut,
         stream: &mut Stream,
     ) -> Option<Vec<Ballot>> {
-        let text = text.get(..cut.end)?;
-        let whole = self.judged(course, text).await?;
-        let tail = match text.get(cut.tail..).filter(|_| cut.tail > 0) {
+        let window = text.get(..cut.end)?;
+        let whole = self.judged(course, window).await?;
+        let tail = match window.get(cut.tail..).filter(|_| cut.tail > 0) {
             Some(tail) => self.judged(course, tail).await,
             None => None,
         };
@@ -249,7 +249,7 @@ impl Engine {
             return Some(vetoed.ballots.clone());
         }
         if panels.pass() {
-            match self.guard_window(course, text).await {
+            match self.guard_window(course, text, cut.end).await {
                 Some(sent) => self.release(course, &sent, &panels, stream).await,
                 // What somebody must decide about waits for the end.
                 None => stream.is_held = true,
@@ -258,10 +258,14 @@ impl Engine {
         None
     }
 
-    /// The text so far as guards let it leave: what identifies people is replaced or put back in it, and
-    /// nothing is cut that may still become such a thing. `None` where it must wait.
-    async fn guard_window(&self, course: &Course<'_>, text: &str) -> Option<String> {
-        let end = SafeCut.end(text);
+    /// The text up to the end of a window as guards let it leave: what identifies people is replaced or put
+    /// back in it, and nothing is cut that may still become such a thing; what has come after the window
+    /// shows whether its last sentence has ended. `None` where it must wait.
+    async fn guard_window(&self, course: &Course<'_>, text: &str, end: usize) -> Option<String> {
+        if !course.matter.tokens.is_empty() && may_be_json(text) {
+            return None;
+        }
+        let end = last_safe_cut(text, end);
         let content = WindowContent {
             conversation: Arc::clone(&course.turn().conversation),
             text: text.get(..end)?.to_owned(),
@@ -345,6 +349,14 @@ fn cut_off(text: &str, input_bytes: usize) -> Candidate {
         output_tokens: Usage::tokens_of(text.len()),
     };
     Candidate { text: text.to_owned(), usage, is_cut_off: true, ..Candidate::default() }
+}
+
+/// Whether a reply may be JSON as a whole. What is put back in JSON is written as its strings need it, and
+/// whether it is JSON only its end shows, so that no window of it can leave.
+fn may_be_json(text: &str) -> bool {
+    let text = text.trim_start();
+    let is_list = |inner: &str| inner.trim_start().starts_with(['{', '[', '"', ']']);
+    text.starts_with('{') || text.strip_prefix('[').is_some_and(is_list)
 }
 
 /// The whole of what a person gets, beginning with what left.

@@ -11,10 +11,11 @@ use crate::engine::Engine;
 use crate::matter::{Matter, Purpose};
 use conclave_core::{Disposition, Finding, GuardAction, GuardCode, GuardKind, Phase};
 use conclave_govern::{MessageData, ReplyData};
-use conclave_pii::{Class, Finder, Found, Redactor, Tokens, is_identifying, restore};
+use conclave_pii::{Class, Classes, Finder, KnownNames, Redactor, Tokens};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 pub(super) struct PersonalDataGuard;
@@ -87,12 +88,22 @@ fn replace_all(
     phase: Phase,
     blocks: bool,
 ) -> Result<Examined, GuardError> {
+    let finder = engine.personal_data.finder()?;
     let texts = matter.content.texts(phase);
-    let redactor = Redactor::new(engine.personal_data.finder()?);
+    let speakers = matter.content.speakers(phase);
+    let names = known_names(finder, &texts, &speakers);
+    let redactor = Redactor::new(finder).with_names(&names);
     let mut tokens = matter.tokens.clone();
     let known = tokens.len();
-    let changed: Vec<_> =
-        texts.iter().map(|text| redactor.redact_text(text, &mut tokens)).collect();
+    texts.iter().for_each(|text| tokens.reserve(text));
+    let mut redact = |text: &Cow<'_, str>| {
+        if speakers.contains(text) {
+            redactor.redact_speaker(text, &mut tokens)
+        } else {
+            redactor.redact_document(text, &mut tokens)
+        }
+    };
+    let changed: Vec<_> = texts.iter().map(&mut redact).collect();
     let kind = GuardKind::PersonalData;
     if changed.iter().all(Option::is_none) {
         return Ok(Finding::passed(kind, phase).into());
@@ -104,6 +115,19 @@ fn replace_all(
     }
     let finding = Finding::new(kind, phase, Disposition::Redacted, code, why);
     Ok(Examined::with(finding, GuardEffect::Replace { texts: changed, tokens }))
+}
+
+/// The names of everybody who speaks, from all texts before any of them is searched: whoever is named in one
+/// is spoken of in another.
+fn known_names(
+    finder: &Finder,
+    texts: &[Cow<'_, str>],
+    speakers: &HashSet<Cow<'_, str>>,
+) -> KnownNames {
+    let mut names = KnownNames::new();
+    texts.iter().for_each(|text| finder.learn_speakers(text, &mut names));
+    speakers.iter().for_each(|speaker| finder.learn_speaker(speaker, &mut names));
+    names
 }
 
 fn look_at_replies(engine: &Engine, matter: &Matter) -> Result<Option<Examined>, GuardError> {
@@ -131,12 +155,12 @@ fn look_at_replies(engine: &Engine, matter: &Matter) -> Result<Option<Examined>,
 
 /// How text of a reply to one matter is prepared for leaving, whole or window by window.
 pub(crate) struct Outgoing<'a> {
-    finder: Option<&'a Finder>,
+    /// What looks for data that the reply brings up; `None` where nobody looks.
+    redactor: Option<Redactor<'a>>,
     replies: ReplyData,
     /// What stands behind tokens of the request, to be put back; empty where it is not.
     restored: Cow<'a, Tokens>,
-    /// What the person wrote, in which whatever they know stands.
-    heard: String,
+    heard: Heard,
     engine: &'a Engine,
 }
 
@@ -157,23 +181,24 @@ impl<'a> Outgoing<'a> {
         if policy.replies == ReplyData::Pass && !restores {
             return Ok(None);
         }
-        let finder = match policy.replies {
+        let redactor = match policy.replies {
             ReplyData::Pass => None,
-            ReplyData::AccountNumbers | ReplyData::Redact => Some(engine.personal_data.finder()?),
+            ReplyData::AccountNumbers => {
+                Some(Redactor::new(engine.personal_data.finder()?).with_classes(account_numbers()))
+            }
+            ReplyData::Redact => Some(Redactor::new(engine.personal_data.finder()?)),
         };
         let restored = if restores { Cow::Borrowed(&matter.tokens) } else { Cow::default() };
-        let heard = matter.content.texts(Phase::Before).join("\n");
-        Ok(Some(Self { finder, replies: policy.replies, restored, heard, engine }))
+        let heard = Heard::new(&matter.content.texts(Phase::Before), &restored);
+        Ok(Some(Self { redactor, replies: policy.replies, restored, heard, engine }))
     }
 
     /// Replaces what the reply brings up by itself, then puts back what belongs to the person. `tokens`
     /// numbers what is replaced; it begins with those of the request.
     pub(crate) fn prepare<'t>(&self, text: &'t str, tokens: &mut Tokens) -> SentText<'t> {
-        let redacted = match self.finder {
-            // Ordinary prose has neither: looking closer would only cost time.
-            Some(finder) if self.may_identify(text) => {
-                let keeps = |found: &Found, value: &str| self.is_own(found, value);
-                Redactor::new(finder).redact_unless(text, tokens, &keeps)
+        let redacted = match &self.redactor {
+            Some(redactor) if self.may_identify(text) => {
+                redactor.redact_unless(text, tokens, &|value| self.is_spared(value))
             }
             _ => None,
         };
@@ -182,27 +207,85 @@ impl<'a> Outgoing<'a> {
         if self.restored.is_empty() {
             return SentText { text, is_redacted };
         }
-        let text = Cow::Owned(restore(&text, &self.restored));
+        let text = Cow::Owned(self.restored.restore(&text));
         SentText { text, is_redacted }
     }
 
-    /// Whether a text is worth a close look, at the price of one pass over its bytes.
+    /// Whether a text is worth a close look: no account number is without digits. What a text begins with
+    /// must not be looked at only because of what comes later, or windows would differ from the whole.
     fn may_identify(&self, text: &str) -> bool {
-        const DIGITS_MIN: usize = 8;
-        self.replies == ReplyData::Redact
-            || text.chars().filter(|letter| letter.is_numeric()).nth(DIGITS_MIN - 1).is_some()
+        self.replies == ReplyData::Redact || text.contains(char::is_numeric)
     }
 
     /// Whether a value is none that the reply brought up by itself.
-    fn is_own(&self, found: &Found, value: &str) -> bool {
-        let is_account = matches!(
-            found.kind.class(),
-            Class::NationalId | Class::Document | Class::Payment | Class::Medical
-        );
-        let is_looked_for = self.replies == ReplyData::Redact || is_account;
-        !is_looked_for
-            || !is_identifying(found)
-            || self.heard.contains(value)
-            || self.engine.voices.resources().names_number(value)
+    fn is_spared(&self, value: &str) -> bool {
+        self.heard.holds(value) || self.engine.voices.resources().names_number(value)
+    }
+}
+
+/// What `replies = "account_numbers"` looks for.
+fn account_numbers() -> Classes {
+    [Class::NationalId, Class::Document, Class::Payment, Class::Medical]
+        .into_iter()
+        .fold(Classes::none(), Classes::with)
+}
+
+/// What was said before a reply, the person's own values behind tokens included.
+struct Heard {
+    text: String,
+    /// Its digits, with a blank for whatever does not stand inside a number.
+    digits: String,
+}
+
+impl Heard {
+    fn new(texts: &[Cow<'_, str>], own: &Tokens) -> Self {
+        let values = own.iter().filter_map(|token| own.value(token));
+        let text = texts.iter().map(AsRef::as_ref).chain(values).collect::<Vec<&str>>().join("\n");
+        let text = text.to_lowercase();
+        let digits = digits_of(&text);
+        Self { text, digits }
+    }
+
+    /// Whether a value was said, however it is spaced.
+    fn holds(&self, value: &str) -> bool {
+        const NUMBER_DIGITS_MIN: usize = 6;
+        let value = value.to_lowercase();
+        let digits = digits_of(&value);
+        if digits.len() >= NUMBER_DIGITS_MIN && !digits.contains(' ') {
+            return self.digits.contains(&digits);
+        }
+        let is_letter = |sign: Option<char>| sign.is_some_and(|sign| sign.is_ascii_alphanumeric());
+        self.text.match_indices(&value).any(|(at, _)| {
+            let before = self.text[..at].chars().next_back();
+            let after = self.text[at + value.len()..].chars().next();
+            // `Ann` was not said by whoever said `planning`.
+            !is_letter(before) && !is_letter(after)
+        })
+    }
+}
+
+fn digits_of(text: &str) -> String {
+    let inside = |sign: &char| !matches!(sign, ' ' | '-' | '.' | '(' | ')' | '+');
+    let signs = text.chars().filter(inside);
+    signs.map(|sign| if sign.is_ascii_digit() { sign } else { ' ' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_is_known_however_it_is_spaced_and_parts_of_words_are_not() {
+        let said = ["I am planning with Jo, card 5555-5555-5555-4444."].map(Cow::Borrowed);
+        let heard = Heard::new(&said, &Tokens::new());
+        for (value, holds) in [
+            ("5555 5555 5555 4444", true),
+            ("5555555555554444", true),
+            ("4111 1111 1111 1111", false),
+            ("Jo", true),
+            ("Ann", false),
+        ] {
+            assert_eq!(heard.holds(value), holds, "{value}");
+        }
     }
 }

@@ -26,6 +26,7 @@ use conclave_money::RequestSize;
 use conclave_pii::Tokens;
 use conclave_ports::{PolicyInForce, Pseudonyms};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -83,6 +84,10 @@ impl Purpose {
 pub trait MatterContent: Send + Sync {
     /// Every text that a model (before) or a client (after) would be shown.
     fn texts(&self, phase: Phase) -> Vec<Cow<'_, str>>;
+    /// Those of the texts that hold the name of whoever speaks, and nothing else.
+    fn speakers(&self, _phase: Phase) -> HashSet<Cow<'_, str>> {
+        HashSet::new()
+    }
     /// Puts other texts in the place of those that have one.
     fn replace(&mut self, phase: Phase, texts: Vec<Option<String>>);
     /// What the caller asks in words of their own, without the material of others.

@@ -10,7 +10,7 @@ use conclave_money::RequestSize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// One request: who asks, what was said so far, and in which circumstances.
@@ -108,6 +108,15 @@ impl MatterContent for TurnContent {
                 words.map(|text| Cow::Borrowed(text.as_str())).collect()
             }
         }
+    }
+
+    fn speakers(&self, phase: Phase) -> HashSet<Cow<'_, str>> {
+        let messages = self.turn.body.get("messages").filter(|_| phase == Phase::Before);
+        let messages = messages.and_then(Value::as_array).into_iter().flatten();
+        // The name in a message of a tool is the tool's.
+        let people =
+            messages.filter(|one| matches!(one["role"].as_str(), Some("user" | "assistant")));
+        people.filter_map(|one| one["name"].as_str()).map(Cow::Borrowed).collect()
     }
 
     fn replace(&mut self, phase: Phase, texts: Vec<Option<String>>) {

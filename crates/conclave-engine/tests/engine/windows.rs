@@ -105,6 +105,27 @@ async fn every_window_is_durable_and_committed_to() {
 }
 
 #[tokio::test]
+async fn a_sentence_leaves_with_the_blank_after_it_and_no_number_is_cut_in_two() {
+    let house = windowed(&[
+        "The first sentence is over in 2024. ",
+        "Somebody paid with 4111 1111",
+        " 1111 1111 and left it with Dr. ",
+        "Weber of the second floor. ",
+        "End",
+    ]);
+    let (left, decided) = streamed(&house).await;
+    assert_eq!(
+        left,
+        [
+            "The first sentence is over in 2024.",
+            " Somebody paid with [PAYMENT_CARD_1] and left it with Dr. Weber of the second floor.",
+        ]
+    );
+    let decision = decided.unwrap().decision;
+    assert_eq!(decision.choices[0].delivered.text, format!("{} End", left.concat()));
+}
+
+#[tokio::test]
 async fn a_window_that_its_panel_did_not_pass_is_found() {
     let house = windowed(&["The first sentence is here. End"]);
     assert!(streamed(&house).await.1.is_ok());

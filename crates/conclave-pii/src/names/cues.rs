@@ -81,7 +81,8 @@ const THINGS: &str = "\
     peninsula model series edition engine cola sauce whiskey beer wine cheese trail creek falls \
     springs point cove harbour harbor research consulting services financial international \
     global networks analytics insurance motors airlines energy website app api server script \
-    algorithm distribution process matrix function transform filter tree";
+    algorithm distribution process matrix function transform filter tree mode disorder talks \
+    theory paradox";
 
 /// Words after a person: what persons do.
 const DEEDS: &str = "\
@@ -108,7 +109,7 @@ const BELONGINGS: &str = "\
     baby parents uncle aunt cousin nephew niece girlfriend boyfriend fiance fiancee friend \
     friends boss birthday funeral wedding killer killers murderer death life career childhood \
     face eyes voice hand hair heart phone email address passport salary lawyer attorney doctor \
-    desk bedroom";
+    desk bedroom song songs book books story stories";
 
 /// Words that tell that a person was spoken of just before.
 const PRONOUNS: &str = "\
@@ -133,6 +134,32 @@ const LABELS: &str = "\
     user customer client caller contact from to cc attn by author patient guest host speaker \
     student employee recipient sender applicant candidate tenant holder owner";
 
+/// What stands before the name of somebody whom everybody knows.
+const FAME: &str = "\
+    by author novelist poet writer playwright painter sculptor composer singer songwriter rapper \
+    pianist guitarist actor actress director comedian physicist scientist chemist mathematician \
+    philosopher historian architect inventor explorer astronaut president minister chancellor \
+    king queen prince emperor pope founder ceo footballer boxer athlete of";
+
+/// Names that are words too and stand on no other list of such.
+const WORD_NAMES: &str = "\
+    baker banks barber bell bird bond booth buck bush butler carpenter castle cook crow dick \
+    earl farmer field fields fish fisher flowers forest fox frost gardener glass gold hammer \
+    hardy hawk hunter ivory jasmine major marsh mason miles miller page piper porter potter reed \
+    salmon sharp shepherd short silver singer skinner snow steel storm strong swan sweet taylor \
+    thorn turner viola violet walker ward waters weaver wells wolf woods";
+
+/// Past forms that no ending shows.
+const PAST_FORMS: &str = "\
+    ate became began bought brought built came caught chose cut drank drew drove fed fell felt \
+    fought found gave got grew had heard held hit hurt kept knew laid led left lost made meant \
+    met paid put quit ran rang rode sang sat saw sent set slept sold spent spoke stood swam \
+    taught thought threw told took understood went woke won wore wrote";
+
+/// What stands before a word that is none of a person: `a will`, `last June`, `in May`.
+const DETERMINERS: &str = "\
+    a an early every in last late mid my next our since the this until your";
+
 /// Phrases after which a firm or a place follows.
 const FIRMS: &str = "\
     work for|works for|worked for|working for|work at|works at|worked at|job at|live in|\
@@ -155,6 +182,10 @@ pub(crate) const ROLES: &[(Role, &str)] = &[
     (Role::Pronoun, PRONOUNS),
     (Role::Place, PLACES),
     (Role::Degree, DEGREES),
+    (Role::Fame, FAME),
+    (Role::WordName, WORD_NAMES),
+    (Role::Past, PAST_FORMS),
+    (Role::Determiner, DETERMINERS),
 ];
 
 #[derive(Debug)]
@@ -265,6 +296,51 @@ impl Cues {
         words[at].gap == Gap::Space && ends_with(words, at, &["the"])
     }
 
+    /// Whether what stands before a name says why everybody knows it: `the poet`, `written by`.
+    pub(crate) fn follows_fame(words: &[Word], at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|at| words.get(at));
+        before.is_some_and(|word| word.marks.roles.has(Role::Fame))
+    }
+
+    /// `I'm anna`: a first name that is given as one's own may be written small.
+    pub(crate) fn is_own_name(words: &[Word], at: usize) -> bool {
+        words[at].gap == Gap::Space
+            && [&["i'm"][..], &["i", "am"], &["im"]].iter().any(|own| ends_with(words, at, own))
+    }
+
+    /// `I'm Claude, an AI assistant`: the name of a program.
+    pub(crate) fn is_assistant(words: &[Word], at: usize) -> bool {
+        let rest = words.get(at + 1..).unwrap_or_default();
+        let opens = rest.first().is_some_and(|next| {
+            next.gap == Gap::Comma && matches!(next.key.as_str(), "a" | "an" | "the" | "your")
+        });
+        let soon = rest.iter().skip(1).take(4);
+        opens
+            && soon.take_while(|word| word.gap == Gap::Space).any(|word| {
+                matches!(word.key.as_str(), "ai" | "chatbot" | "bot" | "model" | "assistant")
+            })
+    }
+
+    /// `Grace and patience`: a name that is a word too, in a list with another word.
+    pub(crate) fn is_listed_with_thing(words: &[Word], at: usize) -> bool {
+        let and = words.get(at + 1).is_some_and(|word| word.key == "and");
+        and && words.get(at + 2).is_some_and(|word| word.case == Case::Lower)
+    }
+
+    /// `the seller said`: without capitals only the article tells a job from a name.
+    pub(crate) fn is_spoken_of_as_thing(words: &[Word], at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|at| words.get(at));
+        let speaks = words.get(at + 1).is_some_and(|next| next.marks.roles.has(Role::Speech));
+        speaks
+            && words[at].gap == Gap::Space
+            && before.is_some_and(|word| {
+                matches!(
+                    word.key.as_str(),
+                    "a" | "an" | "the" | "my" | "his" | "her" | "our" | "your" | "their" | "this"
+                )
+            })
+    }
+
     /// Whether the words around a word treat it as a person: it does something, or is spoken to.
     pub(crate) fn speaks_of_person(&self, words: &[Word], at: usize) -> bool {
         let next = words.get(at + 1);
@@ -307,7 +383,8 @@ fn is_apposition(rest: &[Word], is_full: bool) -> bool {
 /// What persons do right after, and `he` or `she` soon, before another name could be meant.
 fn is_meant_by_pronoun(rest: &[Word]) -> bool {
     let acts = rest.first().is_some_and(|word| {
-        let done = word.marks.roles.has(Role::Deed) || word.key.ends_with("ed");
+        let roles = word.marks.roles;
+        let done = roles.has(Role::Deed) || roles.has(Role::Past) || word.key.ends_with("ed");
         word.gap == Gap::Space && word.case == Case::Lower && done && word.key != "and"
     });
     let pronoun = |word: &&Word| word.marks.roles.has(Role::Pronoun);
@@ -355,4 +432,32 @@ fn ends_with(words: &[Word], at: usize, phrase: &[&str]) -> bool {
         before.iter().zip(phrase).all(|(word, wanted)| word.key == *wanted)
             && before.iter().skip(1).all(|word| word.gap == Gap::Space)
     })
+}
+
+/// `van`, `de`: a part of a name that says nothing by itself.
+pub(crate) fn is_particle(word: &Word) -> bool {
+    matches!(
+        word.key.as_str(),
+        "van"
+            | "von"
+            | "de"
+            | "der"
+            | "den"
+            | "del"
+            | "della"
+            | "di"
+            | "da"
+            | "dos"
+            | "do"
+            | "la"
+            | "le"
+            | "du"
+            | "al"
+            | "el"
+            | "bin"
+            | "ibn"
+            | "ter"
+            | "ten"
+            | "zu"
+    )
 }

@@ -3,7 +3,11 @@
 //! **Invariant:** words are Latin letters only; other scripts separate them.
 
 use super::cues::ROLES;
+use crate::breaks::is_short_word;
 use std::collections::HashMap;
+use std::iter::Peekable;
+use std::ops::Range;
+use std::str::CharIndices;
 use unicode_normalization::UnicodeNormalization;
 
 const FIRST_NAMES: &str = include_str!("../../data/first_names.txt");
@@ -19,7 +23,7 @@ const ENDINGS: &[&str] = &[
     "quist", "lund", "berg", "stein", "mann", "hauer", "huber", "meier", "meyer", "opoulos",
     "poulou", "idis", "akis", "escu", "oglu", "ndez", "guez", "eira", "elli", "etti", "ucci",
     "acci", "ozzi", "moto", "mura", "yama", "gawa", "kawa", "zaki", "guchi", "hashi", "wala",
-    "swamy", "ovich", "evich", "ovna", "evna", "dijk", "lainen", "ov", "ev", "sky", "ska", "ska",
+    "swamy", "ovich", "evich", "ovna", "evna", "dijk", "lainen", "ov", "ev", "sky", "ska", "ski",
     "oyan", "aryan", "nyan", "halmi", "falvi",
 ];
 
@@ -37,6 +41,10 @@ pub(crate) enum Role {
     Pronoun,
     Place,
     Degree,
+    Fame,
+    WordName,
+    Past,
+    Determiner,
 }
 
 /// The roles that a word can play.
@@ -166,41 +174,83 @@ impl Lexicon {
 
     /// The words of a text.
     pub(crate) fn words(&self, text: &str) -> Vec<Word> {
-        let mut words: Vec<Word> = Vec::new();
-        let mut signs = text.char_indices().peekable();
-        while let Some((start, sign)) = signs.next() {
-            if !is_letter(sign) {
-                continue;
-            }
-            let mut end = start + sign.len_utf8();
-            while let Some((at, next)) = signs.next_if(|(at, next)| continues(text, *at, *next)) {
-                end = at + next.len_utf8();
-            }
+        let mut words: Vec<Word> = Vec::with_capacity(text.len() / 6);
+        for span in WordSpans::new(text) {
             let after = words.last().map_or(0, |word| word.end);
-            let gap = gap(&text[after..start], words.last());
-            words.push(self.word(text, start, end, gap));
+            let gap = gap(&text[after..span.start], words.last());
+            words.push(self.word(&text[span.clone()], span, gap));
         }
         words
     }
 
-    fn word(&self, text: &str, start: usize, end: usize, gap: Gap) -> Word {
-        let mut end = end;
-        if let Some(stem) =
-            text[start..end].strip_suffix("'s").or(text[start..end].strip_suffix("'S"))
-        {
-            let contracted =
-                matches!(stem, "it" | "It" | "he" | "He" | "she" | "She" | "that" | "That");
-            if !contracted {
-                end = start + stem.len();
-            }
-        }
-        let written = &text[start..end];
+    fn word(&self, written: &str, span: Range<usize>, gap: Gap) -> Word {
         let key = fold_key(written);
         // Short words of languages with many accents fold to short names by chance.
         let by_chance = !written.is_ascii() && key.len() <= 3;
         let marks = if by_chance { Marks::default() } else { self.marks(&key) };
-        Word { start, end, case: case_of(written), key, gap, marks }
+        Word { start: span.start, end: span.end, case: case_of(written), key, gap, marks }
     }
+}
+
+/// Which cases the words of a text have so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CasesSeen {
+    has_lower: bool,
+    has_title: bool,
+    has_upper: bool,
+}
+
+impl CasesSeen {
+    pub(crate) fn add(&mut self, written: &str) {
+        if written.len() > 1 {
+            match case_of(written) {
+                Case::Lower => self.has_lower = true,
+                Case::Title => self.has_title = true,
+                Case::Upper => self.has_upper = true,
+            }
+        }
+    }
+
+    /// Whether capitals mean something: not where everything is small or everything is large.
+    pub(crate) fn is_cased(self) -> bool {
+        self.has_title || (self.has_lower && self.has_upper)
+    }
+}
+
+/// Where the words of a text stand.
+struct WordSpans<'t> {
+    text: &'t str,
+    signs: Peekable<CharIndices<'t>>,
+}
+
+impl<'t> WordSpans<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, signs: text.char_indices().peekable() }
+    }
+}
+
+impl Iterator for WordSpans<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let (start, sign) = self.signs.find(|(_, sign)| is_letter(*sign))?;
+        let mut end = start + sign.len_utf8();
+        while let Some((at, next)) =
+            self.signs.next_if(|(at, next)| continues(self.text, *at, *next))
+        {
+            end = at + next.len_utf8();
+        }
+        Some(start..without_genitive(self.text, start, end))
+    }
+}
+
+/// Where a word ends without the `'s` of what belongs to somebody.
+fn without_genitive(text: &str, start: usize, end: usize) -> usize {
+    let written = &text[start..end];
+    let stem = written.strip_suffix("'s").or(written.strip_suffix("'S"));
+    let contracted =
+        |stem: &&str| matches!(*stem, "it" | "It" | "he" | "He" | "she" | "She" | "that" | "That");
+    stem.filter(|stem| !contracted(stem)).map_or(end, |stem| start + stem.len())
 }
 
 /// The words of a list, comments left out.
@@ -234,7 +284,8 @@ fn case_of(written: &str) -> Case {
 
 fn gap(between: &str, before: Option<&Word>) -> Gap {
     let Some(before) = before else { return Gap::Start };
-    let initial = before.key.len() <= 2 || is_abbreviation(&before.key);
+    let initial =
+        (before.key.len() <= 2 && !is_short_word(&before.key)) || is_abbreviation(&before.key);
     match between {
         " " | "  " => Gap::Space,
         "." | ". " | ".  " if initial => Gap::Space,

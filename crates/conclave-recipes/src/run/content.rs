@@ -7,12 +7,15 @@ use conclave_engine::{ExcessTokens, MatterContent};
 use conclave_money::{MESSAGE_TOKENS, RequestSize};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// How deep JSON is walked; requests are refused at half of it.
 const DEPTH_MAX: usize = 128;
 /// Members that name things and are no words of people.
 const NAMES: [&str; 5] = ["transcript_id", "transcript_ids", "id", "source_id", "storyteller_id"];
+/// The member that says who speaks.
+const SPEAKER: &str = "speaker";
 /// Members of an input that are the material of others.
 const MATERIAL: [&str; 6] =
     ["transcripts", "raw_content", "ticket_thread", "profile_context", "request", "response"];
@@ -31,21 +34,22 @@ pub(crate) struct RunContent {
 }
 
 impl RunContent {
-    fn each_place<'a>(&'a self, phase: Phase, see: &mut impl FnMut(&'a str)) {
+    /// Calls `see` with the name of each member and its text.
+    fn each_place<'a>(&'a self, phase: Phase, see: &mut impl FnMut(&'a str, &'a str)) {
         if phase == Phase::After {
             if let Some(output) = &self.output {
-                each_text(output, 0, see);
+                each_text(output, "", 0, see);
             }
             return;
         }
-        each_text(&self.input, 0, see);
+        each_text(&self.input, "", 0, see);
         for segment in self.transcripts.iter().flat_map(|one| &one.segments) {
-            see(&segment.speaker);
-            see(&segment.text);
+            see(SPEAKER, &segment.speaker);
+            see("text", &segment.text);
         }
-        see(&self.told.purpose);
+        see("purpose", &self.told.purpose);
         let stated = self.told.cultural_affiliations.iter().chain(&self.told.consent_scope);
-        stated.for_each(|text| see(text));
+        stated.for_each(|text| see("", text));
     }
 
     fn each_place_mut(&mut self, phase: Phase, change: &mut impl FnMut(&mut String)) {
@@ -69,7 +73,17 @@ impl RunContent {
 impl MatterContent for RunContent {
     fn texts(&self, phase: Phase) -> Vec<Cow<'_, str>> {
         let mut all = Vec::new();
-        self.each_place(phase, &mut |text| all.push(Cow::Borrowed(text)));
+        self.each_place(phase, &mut |_, text| all.push(Cow::Borrowed(text)));
+        all
+    }
+
+    fn speakers(&self, phase: Phase) -> HashSet<Cow<'_, str>> {
+        let mut all = HashSet::new();
+        self.each_place(phase, &mut |name, text| {
+            if name == SPEAKER {
+                all.insert(Cow::Borrowed(text));
+            }
+        });
         all
     }
 
@@ -115,19 +129,24 @@ impl MatterContent for RunContent {
 /// Every text of a JSON value that may hold words of people.
 pub(crate) fn texts(value: &Value) -> Vec<String> {
     let mut all = Vec::new();
-    each_text(value, 0, &mut |text| all.push(text.to_owned()));
+    each_text(value, "", 0, &mut |_, text| all.push(text.to_owned()));
     all
 }
 
-fn each_text<'a>(value: &'a Value, depth: usize, see: &mut impl FnMut(&'a str)) {
+fn each_text<'a>(
+    value: &'a Value,
+    name: &'a str,
+    depth: usize,
+    see: &mut impl FnMut(&'a str, &'a str),
+) {
     match value {
-        Value::String(text) => see(text),
+        Value::String(text) => see(name, text),
         Value::Array(items) if depth < DEPTH_MAX => {
-            items.iter().for_each(|item| each_text(item, depth + 1, see));
+            items.iter().for_each(|item| each_text(item, name, depth + 1, see));
         }
         Value::Object(members) if depth < DEPTH_MAX => {
             let spoken = members.iter().filter(|(name, _)| !NAMES.contains(&name.as_str()));
-            spoken.for_each(|(_, member)| each_text(member, depth + 1, see));
+            spoken.for_each(|(name, member)| each_text(member, name, depth + 1, see));
         }
         _ => {}
     }

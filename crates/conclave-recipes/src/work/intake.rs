@@ -1,6 +1,6 @@
 //! Consent intake: content cut into numbered passages, with what was agreed to and where it came from.
 
-use conclave_pii::{Finder, Tokens, is_identifying};
+use conclave_pii::{Finder, KnownNames, Redactor, Tokens};
 use serde_json::{Value, json};
 
 /// The longest passage, in characters; longer ones are cut between sentences.
@@ -35,8 +35,11 @@ struct Passage {
 pub fn intake(input: &Value, with: &Intake<'_>, tokens: &mut Tokens) -> Value {
     let raw = input["raw_content"].as_str().unwrap_or_default();
     let content = normalised(raw);
-    let found: Vec<_> = with.finder.find(&content).into_iter().filter(is_identifying).collect();
-    let content = conclave_pii::redact(&content, &found, tokens);
+    let mut names = KnownNames::new();
+    with.finder.learn_speakers(&content, &mut names);
+    let redactor = Redactor::new(with.finder).with_names(&names);
+    tokens.reserve(&content);
+    let content = redactor.redact_text(&content, tokens).unwrap_or(content);
     let passages = passages(&content);
     let (flags, covered) = consent(input, with);
     let status = match (covered, passages.is_empty()) {
