@@ -102,17 +102,25 @@ pub struct PersonalDataPolicy {
     pub messages: MessageData,
     /// Whether what was kept from the model is put back in the reply to the person it belongs to.
     pub restore: bool,
-    /// In what a reply brings up by itself.
-    pub replies: ReplyData,
+    /// In what a reply brings up by itself, where it is stated: what nobody stated must not bind a tenant
+    /// as if the operator had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replies: Option<ReplyData>,
 }
 
 impl Default for PersonalDataPolicy {
     fn default() -> Self {
-        Self { messages: MessageData::Pass, restore: true, replies: ReplyData::AccountNumbers }
+        Self { messages: MessageData::Pass, restore: true, replies: None }
     }
 }
 
 impl PersonalDataPolicy {
+    /// What happens to data that a reply brings up by itself.
+    #[must_use]
+    pub fn reply_data(self) -> ReplyData {
+        self.replies.unwrap_or_default()
+    }
+
     fn strictest(self, other: Self) -> Self {
         Self {
             messages: self.messages.max(other.messages),

@@ -117,3 +117,21 @@ fn what_tightens_is_never_loosened_by_the_other() {
     assert_eq!(both.regions, ["DE"]);
     assert_eq!(both.daily_budget_usd, Some(Usd(MicroUsd(7_000_000))));
 }
+
+#[test]
+fn only_what_the_operator_states_about_replies_binds_a_tenant() {
+    let policy = |personal_data: serde_json::Value| {
+        TenantPolicy::parse(json!({"personal_data": personal_data})).unwrap()
+    };
+    let passing = policy(json!({"replies": "pass"}));
+    for (operator, tenant, expected) in [
+        (TenantPolicy::default(), passing.clone(), ReplyData::Pass),
+        (policy(json!({"messages": "redact"})), passing.clone(), ReplyData::Pass),
+        (policy(json!({"replies": "account_numbers"})), passing.clone(), ReplyData::AccountNumbers),
+        (passing.clone(), TenantPolicy::default(), ReplyData::Pass),
+        (passing, policy(json!({"replies": "redact"})), ReplyData::Redact),
+        (TenantPolicy::default(), TenantPolicy::default(), ReplyData::AccountNumbers),
+    ] {
+        assert_eq!(tenant.over(&operator).personal_data.reply_data(), expected);
+    }
+}

@@ -177,11 +177,12 @@ impl<'a> Outgoing<'a> {
         matter: &'a Matter,
     ) -> Result<Option<Self>, GuardError> {
         let policy = &matter.policy().personal_data;
+        let replies = policy.reply_data();
         let restores = policy.restore && !matter.tokens.is_empty();
-        if policy.replies == ReplyData::Pass && !restores {
+        if replies == ReplyData::Pass && !restores {
             return Ok(None);
         }
-        let redactor = match policy.replies {
+        let redactor = match replies {
             ReplyData::Pass => None,
             ReplyData::AccountNumbers => {
                 Some(Redactor::new(engine.personal_data.finder()?).with_classes(account_numbers()))
@@ -190,7 +191,7 @@ impl<'a> Outgoing<'a> {
         };
         let restored = if restores { Cow::Borrowed(&matter.tokens) } else { Cow::default() };
         let heard = Heard::new(&matter.content.texts(Phase::Before), &restored);
-        Ok(Some(Self { redactor, replies: policy.replies, restored, heard, engine }))
+        Ok(Some(Self { redactor, replies, restored, heard, engine }))
     }
 
     /// Replaces what the reply brings up by itself, then puts back what belongs to the person. `tokens`
