@@ -98,6 +98,42 @@ async fn what_a_person_writes_is_kept_from_the_model_and_given_back_to_the_perso
 }
 
 #[tokio::test]
+async fn speakers_and_british_numbers_are_kept_from_the_model_and_ordinary_words_are_not() {
+    let said = "Summarise this:\nMara Lopez: I moved in May, ring +44 20 7946 0958.\n\
+                Interviewer: Will you stay, Mara?\nMara Lopez: Yes.\nThank you. Did Ms Lopez agree?";
+    let reply = "[PERSON_NAME_1] moved in May and can be reached at [phone 1].";
+    let policy = json!({"messages": "redact", "restore": true});
+    let (house, mock, _dir) = house_saying(reply, WINDOWED, policy).await;
+    for asked in requests(said) {
+        let answer = ask(&house, &asked).await;
+        let given_back = "Mara Lopez moved in May and can be reached at +44 20 7946 0958.";
+        assert!(answer.body.contains(given_back), "{}: {}", asked.name, answer.body);
+    }
+    assert_eq!(mock.bodies().len(), 6);
+    for body in mock.bodies() {
+        let sent = body.to_string();
+        for secret in ["Mara", "Lopez", "7946", "0958"] {
+            assert!(!sent.contains(secret), "{secret} reached the model: {sent}");
+        }
+        assert!(sent.contains("I moved in May") && sent.contains("Will you stay"), "{sent}");
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_can_let_replies_pass_where_the_operator_said_nothing_about_them() {
+    let reply = format!("Somebody else paid with {STRANGE_CARD} last week.");
+    for (operator, leaves) in [
+        ("[tenants.default.policy]\nblock_injection = true\n", true),
+        ("[tenants.default.policy.personal_data]\nreplies = \"account_numbers\"\n", false),
+    ] {
+        let (house, _mock, _dir) = house_saying(&reply, operator, json!({"replies": "pass"})).await;
+        let answer = ask(&house, &requests("Who paid last week?")[0]).await;
+        assert_eq!(answer.body.contains(STRANGE_CARD), leaves, "{operator}: {}", answer.body);
+        assert!(house.stop());
+    }
+}
+
+#[tokio::test]
 async fn tokens_stay_where_the_policy_does_not_give_back() {
     let policy = json!({"messages": "redact", "restore": false});
     let (house, _mock, _dir) = house_saying("I noted [EMAIL_1].", BUFFERED, policy).await;
