@@ -444,28 +444,6 @@ async fn pii_in_an_output_is_redacted_or_nothing_is_returned() {
 }
 
 #[tokio::test]
-async fn speakers_are_kept_from_the_model_in_labels_in_fields_and_where_others_name_them() {
-    let house = title_house("redact", "block", r#"{"title": "A walk"}"#);
-    let mut run = titles("NZ");
-    run.request.input = json!({
-        "story": "Kshitij Rao: I lost my work.\nInterviewer: Will you stay in May, Rao?",
-        "segments": [
-            {"speaker": "Mara Lopez", "text": "Then Kshitij told Will."},
-            {"speaker": "Will", "text": "I will ask Ms Lopez. Mara knows."},
-        ],
-    });
-    let done = house.recipes().execute(run).await.unwrap();
-    assert_eq!(done.ending, RunEnding::Done, "{}", done.response);
-    let asked = format!("{:?}", house.model.asked.lock().unwrap());
-    for name in ["Kshitij", "Rao", "Mara", "Lopez", "told Will"] {
-        assert!(!asked.contains(name), "{name}: {asked}");
-    }
-    for word in ["Interviewer", "Will you stay in May", "I will ask"] {
-        assert!(asked.contains(word), "{word}: {asked}");
-    }
-}
-
-#[tokio::test]
 async fn jurisdiction_blocks_what_is_forbidden_and_holds_what_is_unknown() {
     let house = title_house("redact", "block", r#"{"title": "A walk"}"#);
     let done = house.recipes().execute(titles("NZ")).await.unwrap();
