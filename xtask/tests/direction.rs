@@ -31,7 +31,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("conclave-money", &["conclave-core", "conclave-govern", "conclave-ledger", "conclave-ports"]),
-    ("conclave-people", &["conclave-core", "conclave-govern", "conclave-ledger", "conclave-ports"]),
+    (
+        "conclave-people",
+        &[
+            "conclave-core",
+            "conclave-govern",
+            "conclave-ledger",
+            "conclave-ports",
+            "conclave-voice",
+        ],
+    ),
     ("conclave-eval", &[]),
     ("conclave-instinct", &["conclave-core"]),
     ("conclave-verifiers", &["conclave-core", "conclave-detect"]),

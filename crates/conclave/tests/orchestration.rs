@@ -201,7 +201,7 @@ async fn a_person_is_promised_only_in_a_tenant_that_has_one() {
     let dir = tempfile::tempdir().unwrap();
     let staffed = config_for(&mock.base_url(), "[reviews]\nstaffed = true\n");
     let house = House::start(dir.path(), &staffed);
-    assert_eq!(house.post("/v1/tenants", &json!({"id": "acme"})).await.status, 201);
+    assert_eq!(house.post("/v1/tenants", &json!({"id": "acme"})).await.status, 200);
     let key_of = async |tenant: &str, role: &str| {
         let order = json!({"role": role, "label": role, "tenant": tenant});
         house.post("/v1/keys", &order).await.json()

@@ -73,20 +73,43 @@ fn told(turn: &Turn, language: &str) -> Explanation {
 /// A turn, what must be told of it in English and Japanese, and what must not.
 type Row = (Turn, [&'static str; 2], [&'static str; 2]);
 
-fn rows() -> Vec<Row> {
-    let down = ["no usable answer came back", "返答がありません"];
-    let written = ["was written for you", "書かれました"];
-    let waits = ["Nobody has decided yet", "まだ決まっていません"];
-    let none_sent = ["none was sent", "どの返事も送らず"];
-    vec![
-        (Turn { outcome: "failed", answers: &[false], ..PLAIN }, down, written),
-        (Turn { outcome: "safe_completion", answers: &[false, false], ..PLAIN }, down, written),
-        (Turn { outcome: "exhausted", answers: &[true], ..PLAIN }, written, down),
+const DOWN: [&str; 2] = ["no usable answer came back", "返答がありません"];
+const WRITTEN: [&str; 2] = ["was written for you", "書かれました"];
+const WAITS: [&str; 2] = ["Nobody has decided yet", "まだ決まっていません"];
+const NONE_SENT: [&str; 2] = ["none was sent", "どの返事も送らず"];
+
+fn check(rows: &[Row]) {
+    for (turn, says, keeps_quiet) in rows {
+        for (at, language) in ["en-GB", "ja"].into_iter().enumerate() {
+            let told = told(turn, language);
+            let story = told.story.join(" ");
+            let shown = format!("{} {:?} {language}: {story}", turn.outcome, turn.standing);
+            assert!(story.contains(says[at]), "{shown}\nis to say: {}", says[at]);
+            let denied = keeps_quiet[at];
+            assert!(!story.contains(denied), "{shown}\nis not to say: {denied}");
+            assert!(told.story.iter().all(|sentence| !sentence.is_empty()), "{shown}");
+            assert!(!told.user_can_appeal, "nobody rules on appeals");
+        }
+    }
+}
+
+#[test]
+fn a_model_that_gave_no_answer_has_written_nothing() {
+    check(&[
+        (Turn { outcome: "failed", answers: &[false], ..PLAIN }, DOWN, WRITTEN),
+        (Turn { outcome: "safe_completion", answers: &[false, false], ..PLAIN }, DOWN, WRITTEN),
+        (Turn { outcome: "exhausted", answers: &[true], ..PLAIN }, WRITTEN, DOWN),
         (
             Turn { outcome: "safe_completion", answers: &[], ..PLAIN },
             ["without asking a model", "モデルには尋ねず"],
-            down,
+            DOWN,
         ),
+    ]);
+}
+
+#[test]
+fn a_guard_that_stopped_a_reply_stopped_no_request() {
+    check(&[
         (
             Turn {
                 outcome: "blocked",
@@ -117,9 +140,24 @@ fn rows() -> Vec<Row> {
             ["elders", "長老"],
         ),
         (
+            Turn {
+                outcome: "blocked",
+                guard: Some(["cultural", "post", "held", "sacred"]),
+                ..PLAIN
+            },
+            ["Nobody was here who could decide", "決められる人がいなかった"],
+            WAITS,
+        ),
+    ]);
+}
+
+#[test]
+fn parts_that_were_sent_are_not_denied() {
+    check(&[
+        (
             Turn { outcome: "escalated", windows: 3, ..PLAIN },
             ["were sent to you", "初めの部分は確認を通ってお送りしました"],
-            none_sent,
+            NONE_SENT,
         ),
         (
             Turn {
@@ -134,24 +172,30 @@ fn rows() -> Vec<Row> {
         (
             Turn { outcome: "failed", answers: &[false], windows: 2, ..PLAIN },
             ["then no more came from the model", "続きが届きませんでした"],
-            down,
+            DOWN,
         ),
         (
             Turn { outcome: "held", windows: 1, standing: ReviewStanding::Waiting, ..PLAIN },
             ["were sent to you", "初めの部分は確認を通ってお送りしました"],
             ["Nothing of it is sent", "その内容は送られません"],
         ),
-        (Turn { outcome: "escalated", ..PLAIN }, none_sent, waits),
+    ]);
+}
+
+#[test]
+fn what_people_decided_waits_no_longer() {
+    check(&[
+        (Turn { outcome: "escalated", ..PLAIN }, NONE_SENT, WAITS),
         (
             Turn { outcome: "escalated", standing: ReviewStanding::Waiting, ..PLAIN },
-            waits,
+            WAITS,
             ["approved", "承認"],
         ),
-        (Turn { outcome: "held", standing: ReviewStanding::Waiting, ..PLAIN }, waits, none_sent),
+        (Turn { outcome: "held", standing: ReviewStanding::Waiting, ..PLAIN }, WAITS, NONE_SENT),
         (
             Turn { outcome: "held", standing: ReviewStanding::Approved, ..PLAIN },
             ["The application can fetch what they approved", "アプリケーションが取得できます"],
-            waits,
+            WAITS,
         ),
         (
             Turn {
@@ -165,14 +209,21 @@ fn rows() -> Vec<Row> {
             ["can fetch what", "アプリケーションが取得できます"],
         ),
         (
-            Turn {
-                outcome: "blocked",
-                guard: Some(["cultural", "post", "held", "sacred"]),
-                ..PLAIN
-            },
-            ["Nobody was here who could decide", "決められる人がいなかった"],
-            waits,
+            Turn { outcome: "held", standing: ReviewStanding::Edited, ..PLAIN },
+            ["approved it in other words", "言葉を改めたうえで"],
+            WAITS,
         ),
+        (
+            Turn { outcome: "held", standing: ReviewStanding::Rejected, ..PLAIN },
+            ["decided that it is not sent", "送らないと決めました"],
+            WAITS,
+        ),
+    ]);
+}
+
+#[test]
+fn help_marks_and_replies_made_elsewhere_are_told_as_they_were() {
+    check(&[
         (
             Turn { agent: Some("verify"), ..PLAIN },
             ["written elsewhere", "別の場所で書かれた返事"],
@@ -189,50 +240,21 @@ fn rows() -> Vec<Row> {
             ["was checked as strictly", "最も厳しく確認し"],
         ),
         (
-            Turn { outcome: "held", standing: ReviewStanding::Edited, ..PLAIN },
-            ["approved it in other words", "言葉を改めたうえで"],
-            waits,
-        ),
-        (
-            Turn { outcome: "held", standing: ReviewStanding::Rejected, ..PLAIN },
-            ["decided that it is not sent", "送らないと決めました"],
-            waits,
-        ),
-        (
             Turn { injection: 70, ..PLAIN },
             ["an attempt to change the rules", "決まりを変えようとする"],
-            down,
+            DOWN,
         ),
         (
             Turn { guard: Some(["pii", "pre", "redacted", "pii"]), ..PLAIN },
             ["replaced before a model saw it", "モデルに渡る前に置き換え"],
-            down,
+            DOWN,
         ),
         (
             Turn { guard: Some(["pii", "post", "redacted", "pii"]), ..PLAIN },
             ["replaced in what came back", "返ってきた内容の中の"],
-            down,
+            DOWN,
         ),
-    ]
-}
-
-#[test]
-fn a_story_says_what_happened_and_nothing_else() {
-    for (turn, says, keeps_quiet) in rows() {
-        for (at, language) in ["en-GB", "ja"].into_iter().enumerate() {
-            let told = told(&turn, language);
-            let story = told.story.join(" ");
-            let shown = format!("{} {:?} {language}: {story}", turn.outcome, turn.standing);
-            assert!(story.contains(says[at]), "{shown}\nis to say: {}", says[at]);
-            assert!(
-                !story.contains(keeps_quiet[at]),
-                "{shown}\nis not to say: {}",
-                keeps_quiet[at]
-            );
-            assert!(told.story.iter().all(|sentence| !sentence.is_empty()), "{shown}");
-            assert!(!told.user_can_appeal, "nobody rules on appeals");
-        }
-    }
+    ]);
 }
 
 /// A turn that a guard decided, who is told to have done it, and what in English and Japanese.
