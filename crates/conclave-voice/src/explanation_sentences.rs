@@ -246,6 +246,11 @@ bilingual! {
             "The application was told so.",
             "その結果をアプリケーションに伝えました。"
         }
+        /// The application was told that a reply did not pass.
+        ReportedUnfit {
+            "The reply did not pass, and the application was told so.",
+            "返事は確認を通らず、その結果をアプリケーションに伝えました。"
+        }
         /// The system answered at once.
         AnsweredAtOnce {
             "The system answered you itself at once, without asking a model.",

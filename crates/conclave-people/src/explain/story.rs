@@ -222,6 +222,11 @@ fn ending(facts: &Facts<'_>, count: &VoteCount) -> Vec<Sentence> {
             let is_of_community = is_of_community(stopping.map(|row| row.code));
             if is_of_community { Fixed::NobodyDecides } else { Fixed::StoppedAfter }
         }
+        Some(Outcome::SafeCompletion | Outcome::Escalated | Outcome::Exhausted)
+            if facts.kind == StoryKind::GivenReply =>
+        {
+            Fixed::ReportedUnfit
+        }
         Some(Outcome::SafeCompletion) if facts.asked == 0 => Fixed::AnsweredAtOnce,
         Some(Outcome::SafeCompletion) => Fixed::AnsweredInstead,
         Some(Outcome::Escalated) if is_anything_harmful(facts.stored) => Fixed::FoundHarm,

@@ -230,6 +230,11 @@ fn help_marks_and_replies_made_elsewhere_are_told_as_they_were() {
             ["written for you", "あなたへの返事"],
         ),
         (
+            Turn { agent: Some("verify"), outcome: "escalated", ..PLAIN },
+            ["did not pass, and the application was told", "確認を通らず"],
+            ["took its place", "代わりのメッセージ"],
+        ),
+        (
             Turn { agent: Some("moderations"), answers: &[], crisis: true, ..PLAIN },
             ["nothing was written in answer", "返事は書かれていません"],
             ["help were added", "添えました"],
