@@ -15,6 +15,7 @@ use conclave_pii::{Class, Classes, Finder, KnownNames, Redactor, Tokens};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
@@ -131,12 +132,12 @@ fn known_names(
 }
 
 fn look_at_replies(engine: &Engine, matter: &Matter) -> Result<Option<Examined>, GuardError> {
-    let Some(outgoing) = Outgoing::for_matter(engine, matter)? else { return Ok(None) };
+    let Some(outgoing) = Outgoing::for_matter(engine, matter) else { return Ok(None) };
     let mut tokens = matter.tokens.clone();
     let mut is_redacted = false;
     let mut texts = Vec::new();
     for text in matter.content.texts(Phase::After) {
-        let sent = outgoing.prepare(&text, &mut tokens);
+        let sent = outgoing.prepare(&text, &mut tokens)?;
         is_redacted |= sent.is_redacted;
         texts.push((sent.text != *text).then(|| sent.text.into_owned()));
     }
@@ -153,74 +154,76 @@ fn look_at_replies(engine: &Engine, matter: &Matter) -> Result<Option<Examined>,
     Ok(Some(Examined::with(finding, GuardEffect::Replace { texts, tokens })))
 }
 
-/// How text of a reply to one matter is prepared for leaving, whole or window by window.
-pub(crate) struct Outgoing<'a> {
-    /// What looks for data that the reply brings up; `None` where nobody looks.
-    redactor: Option<Redactor<'a>>,
+/// How text of a reply to one matter is prepared for leaving.
+struct Outgoing<'a> {
     replies: ReplyData,
     /// What stands behind tokens of the request, to be put back; empty where it is not.
     restored: Cow<'a, Tokens>,
-    heard: Heard,
+    /// Put together when the first value is found: most replies hold none.
+    heard: OnceCell<Heard>,
     engine: &'a Engine,
+    matter: &'a Matter,
 }
 
 /// Text that may leave.
-pub(crate) struct SentText<'a> {
-    pub text: Cow<'a, str>,
-    pub is_redacted: bool,
+struct SentText<'a> {
+    text: Cow<'a, str>,
+    is_redacted: bool,
 }
 
 impl<'a> Outgoing<'a> {
     /// `None` where replies to the matter leave as they are.
-    pub(crate) fn for_matter(
-        engine: &'a Engine,
-        matter: &'a Matter,
-    ) -> Result<Option<Self>, GuardError> {
+    fn for_matter(engine: &'a Engine, matter: &'a Matter) -> Option<Self> {
         let policy = &matter.policy().personal_data;
         let replies = policy.reply_data();
         let restores = policy.restore && !matter.tokens.is_empty();
         if replies == ReplyData::Pass && !restores {
-            return Ok(None);
+            return None;
         }
-        let redactor = match replies {
-            ReplyData::Pass => None,
-            ReplyData::AccountNumbers => {
-                Some(Redactor::new(engine.personal_data.finder()?).with_classes(account_numbers()))
-            }
-            ReplyData::Redact => Some(Redactor::new(engine.personal_data.finder()?)),
-        };
         let restored = if restores { Cow::Borrowed(&matter.tokens) } else { Cow::default() };
-        let heard = Heard::new(&matter.content.texts(Phase::Before), &restored);
-        Ok(Some(Self { redactor, replies, restored, heard, engine }))
+        Some(Self { replies, restored, heard: OnceCell::new(), engine, matter })
     }
 
     /// Replaces what the reply brings up by itself, then puts back what belongs to the person. `tokens`
     /// numbers what is replaced; it begins with those of the request.
-    pub(crate) fn prepare<'t>(&self, text: &'t str, tokens: &mut Tokens) -> SentText<'t> {
-        let redacted = match &self.redactor {
-            Some(redactor) if self.may_identify(text) => {
-                redactor.redact_unless(text, tokens, &|value| self.is_spared(value))
-            }
-            _ => None,
-        };
+    fn prepare<'t>(&self, text: &'t str, tokens: &mut Tokens) -> Result<SentText<'t>, GuardError> {
+        let redacted = self.redact(text, tokens)?;
         let is_redacted = redacted.is_some();
         let text = redacted.map_or(Cow::Borrowed(text), Cow::Owned);
         if self.restored.is_empty() {
-            return SentText { text, is_redacted };
+            return Ok(SentText { text, is_redacted });
         }
         let text = Cow::Owned(self.restored.restore(&text));
-        SentText { text, is_redacted }
+        Ok(SentText { text, is_redacted })
+    }
+
+    fn redact(&self, text: &str, tokens: &mut Tokens) -> Result<Option<String>, GuardError> {
+        if !self.may_identify(text) {
+            return Ok(None);
+        }
+        let redactor = Redactor::new(self.engine.personal_data.finder()?);
+        let redactor = match self.replies {
+            ReplyData::AccountNumbers => redactor.with_classes(account_numbers()),
+            ReplyData::Pass | ReplyData::Redact => redactor,
+        };
+        Ok(redactor.redact_unless(text, tokens, &|value| self.is_spared(value)))
     }
 
     /// Whether a text is worth a close look: no account number is without digits. What a text begins with
     /// must not be looked at only because of what comes later, or windows would differ from the whole.
     fn may_identify(&self, text: &str) -> bool {
-        self.replies == ReplyData::Redact || text.contains(char::is_numeric)
+        match self.replies {
+            ReplyData::Pass => false,
+            ReplyData::AccountNumbers => text.contains(char::is_numeric),
+            ReplyData::Redact => true,
+        }
     }
 
     /// Whether a value is none that the reply brought up by itself.
     fn is_spared(&self, value: &str) -> bool {
-        self.heard.holds(value) || self.engine.voices.resources().names_number(value)
+        let said = || Heard::new(&self.matter.content.texts(Phase::Before), &self.restored);
+        self.heard.get_or_init(said).holds(value)
+            || self.engine.voices.resources().names_number(value)
     }
 }
 

@@ -106,7 +106,7 @@ async fn execute_run(
     reservation: &RateReservation,
 ) -> Result<ExecutedRun, ApiError> {
     let recipes = gateway.services().recipes;
-    let task = async move { recipes.execute(run).await };
+    let task = Box::pin(async move { recipes.execute(run).await });
     let task = followed(task, |done| done.is_err().then_some("refused"));
     let done = run_to_end(gateway, task).await?.map_err(execute_error)?;
     rates::settle_tokens(gateway, reservation, done.usage);

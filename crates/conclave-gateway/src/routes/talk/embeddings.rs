@@ -84,7 +84,7 @@ fn read_inquiry(mut body: Map<String, Value>) -> Result<Inquiry, ApiError> {
 async fn embed_texts(gateway: &Gateway, turn: Turn) -> Result<Vectors, ApiError> {
     let engine = gateway.engine();
     let now_ms = engine.clock.now_ms();
-    let embedded = run_to_end(gateway, async move { engine.embed(turn).await }).await?;
+    let embedded = run_to_end(gateway, Box::pin(async move { engine.embed(turn).await })).await?;
     let vectors = embedded.map_err(|error| match error {
         DeliverError::UnknownModel(name) => unknown_model(&name),
         other => deliver_error(other, now_ms),

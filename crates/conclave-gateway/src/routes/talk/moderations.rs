@@ -41,7 +41,7 @@ async fn answer_moderation(gateway: &Gateway, request: Request) -> Result<Respon
     rates::count_turns(gateway, &request.key, &turns)?;
     let readings = turns.into_iter().map(|turn| {
         let engine = gateway.engine();
-        decide_turn(gateway, async move { engine.moderate(turn).await })
+        decide_turn(gateway, Box::pin(async move { engine.moderate(turn).await }))
     });
     let replies = try_join_all(readings).await?;
     let model = model.as_deref().unwrap_or("omni-moderation-latest");

@@ -26,6 +26,7 @@ use conclave_core::{GenerationFailure, GuardCode, Outcome};
 use conclave_engine::trace::followed;
 use conclave_engine::{DeliverError, Reply, StreamPolicy, Turn};
 use conclave_money::BudgetRefusal;
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use std::pin::Pin;
@@ -118,7 +119,8 @@ impl AnswerPlan {
     async fn answer(self, turn: Turn) -> Result<Response, ApiError> {
         let Self { gateway, reservation, mut dialect, streams, claim, is_late } = self;
         let engine = gateway.engine();
-        let decided = decide_turn(&gateway, async move { engine.deliver(turn).await }).await;
+        let decided =
+            decide_turn(&gateway, Box::pin(async move { engine.deliver(turn).await })).await;
         // Looked at as late as can be: the client may be told to wait at any moment until then.
         match decided {
             Ok(reply) => {
@@ -160,10 +162,11 @@ async fn answer_beyond_limit(
     }
 }
 
-/// Has a reply decided, traced and counted, whether or not the client stays.
+/// Has a reply decided, traced and counted, whether or not the client stays. What decides it is boxed by
+/// whoever asks: it is large, and everything around it would be copied with it.
 pub(crate) async fn decide_turn(
     gateway: &Gateway,
-    task: impl Future<Output = Result<Reply, DeliverError>> + Send + 'static,
+    task: BoxFuture<'static, Result<Reply, DeliverError>>,
 ) -> Result<Reply, ApiError> {
     let now_ms = gateway.engine().clock.now_ms();
     let task = followed(task, |decided| decided.as_ref().err().map(DeliverError::kind));

@@ -36,7 +36,9 @@ async fn answer_question(gateway: &Gateway, request: Request) -> Result<Response
     // Others may wait for this answer, whether or not this client does.
     let work = async move {
         let engine = gateway.engine();
-        match decide_turn(&gateway, async move { engine.verify(turn, candidate).await }).await {
+        match decide_turn(&gateway, Box::pin(async move { engine.verify(turn, candidate).await }))
+            .await
+        {
             Ok(reply) => {
                 let body = verdict_page(&reply);
                 Ok(kept_json_response(reply, claim, StatusCode::OK, &body, None).await)
