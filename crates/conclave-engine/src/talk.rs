@@ -68,14 +68,15 @@ impl Engine {
         let attempts_max = self.settings.attempts_max;
         let work = TurnWork::Write { attempts_max };
         let preflight = async {
-            let mut matter = self.admit(turn, Purpose::Chat, work, policy).await?;
-            self.guard(&mut matter, Phase::Before).await;
+            // Boxed, because it is handed on from here through everything that waits.
+            let mut matter = Box::new(self.admit(turn, Purpose::Chat, work, policy).await?);
+            self.guard(&mut *matter, Phase::Before).await;
             Ok::<_, DeliverError>(matter)
         };
         let report = |_: &_| SpanReport::default();
         let mut matter = trace::span("preflight", SpanKind::Internal, preflight, report).await?;
         if matter.passage() != Passage::Open {
-            return self.conclude_stopped(matter, offered.provider).await;
+            return self.conclude_stopped(&mut matter, offered.provider).await;
         }
         let offered = match &matter.payment.downgraded_to {
             Some(model) => self.models.find(model).unwrap_or(offered),
@@ -85,7 +86,9 @@ impl Engine {
         let course = Course::new(self, &matter, &*offered.model, field.clone(), attempts_max);
         let released = released.filter(|_| self.may_release(&matter));
         let choices = match released {
-            Some(released) => vec![self.deliberate_in_windows(&course, released).await],
+            Some(released) => {
+                vec![Box::pin(self.deliberate_in_windows(&course, released)).await]
+            }
             None => {
                 let wanted = 0..matter.content.turn.choices.max(1);
                 join_all(wanted.map(|index| self.deliberate(&course, index))).await
@@ -93,7 +96,7 @@ impl Engine {
         };
         matter.content.choices = choices;
         self.guard_replies(&mut matter).await;
-        self.conclude(matter, offered.provider, Some(field)).await
+        self.conclude(&matter, offered.provider, Some(field)).await
     }
 
     /// Judges a reply that was made elsewhere: one attempt, nothing is asked of a model. Whatever else the
@@ -110,14 +113,14 @@ impl Engine {
         let mut matter = self.admit(turn, Purpose::Verify, work, policy).await?;
         let provider: Arc<str> = "external".into();
         if self.guard(&mut matter, Phase::Before).await != Passage::Open {
-            return self.conclude_stopped(matter, provider).await;
+            return self.conclude_stopped(&mut matter, provider).await;
         }
         let field = self.sense(&matter);
         let given = GivenReply(reply);
         let course = Course::new(self, &matter, &given, field.clone(), 1);
         matter.content.choices = vec![self.deliberate(&course, 0).await];
         self.guard_replies(&mut matter).await;
-        self.conclude(matter, provider, Some(field)).await
+        self.conclude(&matter, provider, Some(field)).await
     }
 
     /// Reads the person's last words and records what they were read as; no model is asked.
@@ -133,7 +136,7 @@ impl Engine {
             Passage::Held | Passage::Closed => Outcome::Blocked,
         };
         matter.content.choices = vec![Choice::undeliberated(outcome, Delivered::default())];
-        self.conclude(matter, "conclave".into(), None).await
+        self.conclude(&matter, "conclave".into(), None).await
     }
 
     /// Has a model turn texts into vectors; the texts are the turn's conversation, and its body is the
@@ -148,7 +151,7 @@ impl Engine {
         let mut matter = self.admit(turn, Purpose::Embeddings, TurnWork::Embed, policy).await?;
         if self.guard(&mut matter, Phase::Before).await != Passage::Open {
             matter.hold = None;
-            let reply = self.conclude_stopped(matter, offered.provider).await?;
+            let reply = self.conclude_stopped(&mut matter, offered.provider).await?;
             return Ok(Vectors { reply, embedded: None });
         }
         let asked = Instant::now();
@@ -169,7 +172,7 @@ impl Engine {
             Err(_late) => Err(GenerationFailure::Timeout),
         };
         matter.content.choices = vec![vector_choice(&answered, asked.elapsed())];
-        let reply = self.conclude(matter, offered.provider, None).await?;
+        let reply = self.conclude(&matter, offered.provider, None).await?;
         Ok(Vectors { reply, embedded: answered.ok() })
     }
 
@@ -191,7 +194,7 @@ impl Engine {
         let mut matter = self.admit(turn, Purpose::Chat, TurnWork::Read, policy).await?;
         let choice = self.stopped_choice(&matter, Stop::OwnAnswer);
         matter.content.choices = vec![choice];
-        self.conclude(matter, offered.provider, None).await.map(Some)
+        self.conclude(&matter, offered.provider, None).await.map(Some)
     }
 
     /// Refuses a mode or a model that the tenant's policy does not permit, before anything is read.
@@ -308,16 +311,16 @@ impl Engine {
     /// judgement of anybody's words, and the client is told to ask again.
     async fn conclude_stopped(
         &self,
-        mut matter: Matter<TurnContent>,
+        matter: &mut Matter<TurnContent>,
         provider: Arc<str>,
     ) -> Result<Reply, DeliverError> {
-        let stop = self.stop(&matter).await;
+        let stop = self.stop(matter).await;
         if stop != Stop::OwnAnswer
             && let Some(refusal) = matter.payment.refusal.take()
         {
             return Err(refusal.into());
         }
-        matter.content.choices = vec![self.stopped_choice(&matter, stop)];
+        matter.content.choices = vec![self.stopped_choice(matter, stop)];
         self.conclude(matter, provider, None).await
     }
 }

@@ -262,11 +262,11 @@ impl Engine {
     /// When it cannot be recorded.
     pub(crate) async fn conclude(
         &self,
-        matter: Matter<TurnContent>,
+        matter: &Matter<TurnContent>,
         provider: Arc<str>,
         field: Option<Arc<FieldState>>,
     ) -> Result<Reply, DeliverError> {
-        let decision = Arc::new(self.decision(&matter, provider, field));
+        let decision = Arc::new(self.decision(matter, provider, field));
         failpoint::reach("turn.decided");
         trace::about(|| {
             let model = &matter.content.turn.model;
@@ -275,12 +275,12 @@ impl Engine {
         });
         let entry = DecisionEntry {
             public: entry::public_fields(&decision, &self.instinct),
-            words: self.words(&matter, &decision)?,
-            review: self.review_of_turn(&matter, &decision),
+            words: self.words(matter, &decision)?,
+            review: self.review_of_turn(matter, &decision),
             cost: decision.cost,
         };
-        let recorded = self.record(&matter, entry).await?;
-        self.tell_of_drift(&matter).await;
+        let recorded = self.record(matter, entry).await?;
+        self.tell_of_drift(matter).await;
         let RecordedDecision { leaf_hash, delivery, review_id } = recorded;
         Ok(Reply { decision, leaf_hash, delivery, review_id })
     }
