@@ -37,7 +37,8 @@ use tokio::time::timeout;
 
 const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
 
-/// Answers a turn in a dialect.
+/// Answers a turn in a dialect. Each way to an answer is boxed, so that the layers around a handler, which
+/// box it again, carry a pointer instead of the largest of them.
 pub(crate) async fn converse(
     gateway: &Gateway,
     request: &AdmittedRequest,
@@ -47,7 +48,10 @@ pub(crate) async fn converse(
     let TalkRequest { turn, streams, structured } = talk;
     let reservation = match rates::count_turn(gateway, &request.key, &turn) {
         Ok(reservation) => reservation,
-        Err(refusal) => return answer_beyond_limit(gateway, turn, dialect, streams, refusal).await,
+        Err(refusal) => {
+            let answering = answer_beyond_limit(gateway, turn, dialect, streams, refusal);
+            return Box::pin(answering).await;
+        }
     };
     // Counted before it is looked up: a repeated request costs us the lookup too.
     let asked = request.idempotency_key.as_ref();
@@ -60,7 +64,7 @@ pub(crate) async fn converse(
     // the same bytes is said as a whole.
     let may_stream_windows = streams && !structured && claim.is_none();
     if may_stream_windows && gateway.engine().settings.stream == StreamPolicy::Windowed {
-        return windowed::converse(gateway, turn, reservation, dialect).await;
+        return Box::pin(windowed::converse(gateway, turn, reservation, dialect)).await;
     }
     let is_claimed = claim.is_some();
     let is_late = IsLate::default();
@@ -72,9 +76,6 @@ pub(crate) async fn converse(
         claim,
         is_late: is_late.clone(),
     };
-    if !streams && !is_claimed {
-        return plan.answer(turn).await;
-    }
     let answering: Answering = if is_claimed {
         // Others may wait for this answer, whether or not this client does.
         Box::pin(DetachedWork::new(plan.answer(turn)))
