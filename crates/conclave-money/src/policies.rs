@@ -165,8 +165,8 @@ impl Policies {
         if version.is_some_and(|version| version != read) {
             return Err(RecordsError::Conflict.into());
         }
-        let data = serde_json::to_value(&after).unwrap_or_default();
-        let entry = policy_entry(before.as_ref(), &after, read + 1);
+        let data = serde_json::to_value(&after).map_err(unwritable)?;
+        let entry = policy_entry(before.as_ref(), &after, read + 1)?;
         let record = record(key, read, "set", now_ms, data);
         let change = RecordChange { record, entry: Some((Kind::PolicySet, entry)) };
         let made = self.records.put(vec![change]).await?;
@@ -310,19 +310,26 @@ fn count(number: usize) -> Public {
 }
 
 /// Digests of both policies and their numbers: no name that somebody chose stands in a leaf.
-fn policy_entry(before: Option<&TenantPolicy>, after: &TenantPolicy, version: u64) -> Public {
-    let digest = |policy: &TenantPolicy| {
-        let bytes = serde_json::to_vec(policy).unwrap_or_default();
-        Public::Bytes(Sha256::digest(bytes).to_vec())
-    };
-    let told = |policy: &TenantPolicy| {
-        Public::map([("digest", digest(policy)), ("numbers", numbers(policy))])
-    };
-    Public::map([
+fn policy_entry(
+    before: Option<&TenantPolicy>,
+    after: &TenantPolicy,
+    version: u64,
+) -> Result<Public, TenantsError> {
+    Ok(Public::map([
         ("version", Public::Uint(version)),
-        ("before", before.map_or(Public::Null, told)),
-        ("after", told(after)),
-    ])
+        ("before", before.map(policy_fingerprint).transpose()?.unwrap_or(Public::Null)),
+        ("after", policy_fingerprint(after)?),
+    ]))
+}
+
+fn policy_fingerprint(policy: &TenantPolicy) -> Result<Public, TenantsError> {
+    let bytes = serde_json::to_vec(policy).map_err(unwritable)?;
+    let digest = Public::Bytes(Sha256::digest(bytes).to_vec());
+    Ok(Public::map([("digest", digest), ("numbers", numbers(policy))]))
+}
+
+fn unwritable(error: impl std::fmt::Display) -> TenantsError {
+    TenantsError::Invalid(format!("the policy cannot be written down: {error}"))
 }
 
 fn numbers(policy: &TenantPolicy) -> Public {
