@@ -132,7 +132,7 @@ fn key_end(text: &str, from: usize) -> KeyEnd {
     let odd = rest.find(|sign: char| !is_in_key(sign)).unwrap_or(rest.len());
     let body = &rest[..odd];
     for (at, _) in body.match_indices(KEY_END) {
-        let name = &body[at + KEY_END.len()..body.len().min(at + KEY_END_BYTES_MAX)];
+        let name = &body[at + KEY_END.len()..body.floor_char_boundary(at + KEY_END_BYTES_MAX)];
         let Some(length) = name.find("-----") else { continue };
         if name[..length].contains("PRIVATE KEY") {
             return KeyEnd::Ended(from + at + KEY_END.len() + length + 5);

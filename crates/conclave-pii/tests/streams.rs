@@ -257,3 +257,14 @@ fn a_long_text_takes_linear_time() {
         assert!(last_safe_cut(&text, text.len()) <= text.len());
     }
 }
+
+/// The last line of a key is looked for within a number of bytes, which may end inside a wide blank.
+#[test]
+fn a_key_with_wide_blanks_in_its_last_line_is_read() {
+    for blanks in 0..80 {
+        let wide = "\u{3000}".repeat(30);
+        let text = format!("-----BEGIN -----END{}{wide}. Then.\n", "-".repeat(blanks));
+        assert!(last_safe_cut(&text, text.len()) <= text.len());
+        assert!(finder().find(&text).len() <= 1);
+    }
+}
