@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use conclave_core::{Abstention, Mode, Priority, Role, Seat};
 
-    fn key_of(tenant: &str, (policy, policy_version): (u8, u64), text: &str) -> Key {
+    fn key_of(tenant: &str, policy: u8, policy_version: u64, text: &str) -> Key {
         let grounds = Grounds {
             tenant: &TenantId::new(tenant).unwrap(),
             policy: &[policy; 32],
@@ -116,13 +116,13 @@ mod tests {
 
     #[test]
     fn tenant_policy_and_words_are_part_of_the_key() {
-        let key = key_of("a", (1, 0), "hi");
-        assert_eq!(key, key_of("a", (1, 0), "hi"));
+        let key = key_of("a", 1, 0, "hi");
+        assert_eq!(key, key_of("a", 1, 0, "hi"));
         for other in [
-            key_of("b", (1, 0), "hi"),
-            key_of("a", (2, 0), "hi"),
-            key_of("a", (1, 1), "hi"),
-            key_of("a", (1, 0), "ho"),
+            key_of("b", 1, 0, "hi"),
+            key_of("a", 2, 0, "hi"),
+            key_of("a", 1, 1, "hi"),
+            key_of("a", 1, 0, "ho"),
         ] {
             assert_ne!(key, other);
         }

@@ -6,15 +6,12 @@
 use super::guard_rows::{guard_rows, stopping_guard};
 use super::{VoteCount, is_anything_harmful};
 use crate::reviews::ReviewStanding;
-use conclave_core::{Disposition, GuardCode, Outcome, Phase, Reason};
+use conclave_core::{Disposition, GuardCode, Outcome, Phase, Reason, Score};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array};
 use conclave_voice::{
     ExplanationSentence as Sentence, FixedSentence as Fixed, Language, reason_phrase,
 };
-
-/// From where an attempt to change the rules counts, in hundredths.
-const INJECTION_FROM: u64 = 50;
 
 /// The language of the person: the one they asked for, else the one they write.
 pub(super) fn language_of(stored: &StoredDecision) -> Language {
@@ -128,7 +125,7 @@ fn circumstances(facts: &Facts<'_>) -> Vec<Sentence> {
 
 /// What was done for somebody who seemed to be in danger. Only those who are talked to get help added.
 fn crisis(facts: &Facts<'_>) -> Fixed {
-    let is_talk = matches!(facts.kind, StoryKind::Conversation | StoryKind::GivenReply);
+    let is_talk = facts.kind == StoryKind::Conversation;
     match facts.outcome {
         Some(Outcome::SafeCompletion) if is_talk => Fixed::CrisisAnswered,
         Some(Outcome::Delivered | Outcome::Redacted) if is_talk => Fixed::CrisisChecked,
@@ -169,13 +166,18 @@ fn block(facts: &Facts<'_>) -> Fixed {
     let threshold = stored.number("threshold");
     if is(GuardCode::Harmful) || (threshold > 0 && stored.number("harm") >= threshold) {
         Fixed::HarmBlocked
-    } else if is(GuardCode::Injection) || stored.number("injection") >= INJECTION_FROM {
+    } else if is(GuardCode::Injection) || is_override(stored) {
         Fixed::InjectionBlocked
     } else if is_of_community(code) {
         Fixed::NobodyDecides
     } else {
         Fixed::StoppedBefore
     }
+}
+
+/// Whether the input was read as an attempt to change the rules.
+fn is_override(stored: &StoredDecision) -> bool {
+    stored.number("injection") >= u64::from(Score::DECISION_POINT)
 }
 
 fn is_of_community(code: Option<&str>) -> bool {
@@ -188,10 +190,10 @@ fn marks(facts: &Facts<'_>) -> Vec<Sentence> {
     let rows = guard_rows(facts.stored);
     let is_flagged = |code| rows.iter().any(|row| row.is(Disposition::Flagged, code));
     let is_redacted = |phase| rows.iter().any(|row| row.is_at(Disposition::Redacted, phase));
-    let is_override = facts.stored.number("injection") >= INJECTION_FROM;
     [
         is_flagged(GuardCode::Cultural).then_some(Fixed::CommunityMark),
-        (is_flagged(GuardCode::Injection) || is_override).then_some(Fixed::InjectionMark),
+        (is_flagged(GuardCode::Injection) || is_override(facts.stored))
+            .then_some(Fixed::InjectionMark),
         is_redacted(Phase::Before).then_some(Fixed::RedactedBefore),
         is_redacted(Phase::After).then_some(Fixed::RedactedAfter),
     ]

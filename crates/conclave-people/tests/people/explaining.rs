@@ -235,6 +235,11 @@ fn help_marks_and_replies_made_elsewhere_are_told_as_they_were() {
             ["took its place", "代わりのメッセージ"],
         ),
         (
+            Turn { agent: Some("verify"), crisis: true, ..PLAIN },
+            ["somebody might be in danger", "どなたかが危険な状態"],
+            ["help were added", "添えました"],
+        ),
+        (
             Turn { agent: Some("moderations"), answers: &[], crisis: true, ..PLAIN },
             ["nothing was written in answer", "返事は書かれていません"],
             ["help were added", "添えました"],
