@@ -1,4 +1,5 @@
-//! Measures judgements against labels: figures with intervals, curves, mutations and a report.
+//! Measures judgements against labels: figures with intervals, curves, mutations and a report; and the
+//! way through many rows on several cores that everybody shares who judges them.
 //!
 //! **Invariant:** pure: outcomes in, figures out; the same rows give the same report, whoever judged
 //! them and however long it took to read this.
@@ -6,6 +7,7 @@
 mod baseline;
 mod calibration;
 mod chance;
+mod cores;
 mod detail;
 mod estimate;
 mod figures;
@@ -26,6 +28,7 @@ mod visible;
 pub use baseline::{Change, FigureChange};
 pub use calibration::{Bin, Calibration};
 pub use chance::{Chance, hash};
+pub use cores::{IN_FLIGHT_MAX, JOBS_MAX, all_cores, map_in_order};
 pub use detail::{Detail, Example};
 pub use estimate::Estimate;
 pub use figures::{Figures, Latency};

@@ -1,27 +1,16 @@
 //! Work on every core.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use conclave_eval::{all_cores, map_in_order};
+use std::convert::Infallible;
 
-/// Maps in order, on as many threads as there are cores; each takes the next item when it is free.
+/// Maps in order, on as many threads as there are cores.
 pub fn on_all_cores<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let take = || {
-        let at = next.fetch_add(1, Ordering::Relaxed);
-        items.get(at).map(|item| (at, work(item)))
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..cores)
-            .map(|_| scope.spawn(|| std::iter::from_fn(take).collect::<Vec<_>>()))
-            .collect();
-        // What is missing would shift everything after it, so that a panic is passed on.
-        let joined = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        joined.flatten().collect()
+    let mut results = Vec::with_capacity(items.len());
+    let Ok(()) = map_in_order::<_, _, Infallible>(all_cores(), items.iter(), work, |result| {
+        results.push(result);
+        Ok(())
     });
-    done.sort_unstable_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
+    results
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod tenants;
 mod typed;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use conclave_eval::JOBS_MAX;
 use directives::DirectivesCommand;
 use keys::KeysCommand;
 use ledger::LedgerCommand;
@@ -16,6 +17,7 @@ use people::{
     ConsentsCommand, PeopleCommand, ProtocolsCommand, ReviewsCommand, UsageArgs, WebhooksCommand,
 };
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tenants::TenantsCommand;
 
@@ -142,6 +144,9 @@ pub struct CheckArgs {
     /// Read one JSON object a line from stdin, write one a line to stdout, in order.
     #[arg(long)]
     pub jsonl: bool,
+    /// Judge on so many threads, 1 to 256 [default: one a core].
+    #[arg(long, value_name = "N", value_parser = parse_jobs, requires = "jsonl")]
+    pub jobs: Option<NonZeroUsize>,
     /// How texts are read.
     #[command(flatten)]
     pub reading: ReadingArgs,
@@ -187,6 +192,9 @@ pub struct EvalArgs {
     /// An earlier `--json` report to compare with.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// Judge on so many threads, 1 to 256 [default: one a core].
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
     /// How texts are read.
     #[command(flatten)]
     pub reading: ReadingArgs,
@@ -211,9 +219,17 @@ pub struct RedteamArgs {
     /// Try at most so many harmful and so many safe rows, taken from all over the files.
     #[arg(long, value_name = "N", value_parser = parse_limit)]
     pub limit: Option<usize>,
+    /// Judge on so many threads, 1 to 256 [default: one a core].
+    #[arg(long, value_name = "N", value_parser = parse_jobs)]
+    pub jobs: Option<NonZeroUsize>,
     /// How texts are read.
     #[command(flatten)]
     pub reading: ReadingArgs,
+}
+
+fn parse_jobs(text: &str) -> Result<NonZeroUsize, String> {
+    let jobs = text.parse().ok().filter(|jobs: &NonZeroUsize| jobs.get() <= JOBS_MAX);
+    jobs.ok_or_else(|| format!("`{text}` is not a number of threads from 1 to {JOBS_MAX}"))
 }
 
 fn parse_limit(text: &str) -> Result<usize, String> {

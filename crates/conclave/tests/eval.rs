@@ -129,6 +129,30 @@ fn eval_measures_rows_and_prints_a_table() {
 }
 
 #[test]
+fn any_number_of_jobs_gives_the_same_figures() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("{}not json\n{}", lines(&rows()), lines(&rows()));
+    let file = write(dir.path(), "rows.jsonl", &text);
+    let one = run(&["--json", "eval", "--jobs", "1", &file]);
+    let eight = run(&["--json", "eval", "--jobs", "8", &file]);
+    assert_eq!((one.code, eight.code), (Some(1), Some(1)));
+    assert_eq!(one.err, eight.err);
+    let one = one.json();
+    let eight = eight.json();
+    for part in ["rows", "bad", "details"] {
+        assert_eq!(one[part], eight[part], "{part}");
+    }
+    assert_eq!((&one["bad"][0]["line"], &eight["setting"]["threads"]), (&json!(11), &json!(8)));
+    for wrong in ["0", "257", "all", "-1"] {
+        let ran = run(&["eval", &file, &format!("--jobs={wrong}")]);
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.err.contains("is not a number of threads from 1 to 256"), "{}", ran.err);
+    }
+    let ran = run(&["check", "hello", "--jobs", "2"]);
+    assert_eq!(ran.code, Some(2), "one text is judged on one thread: {}", ran.err);
+}
+
+#[test]
 fn compressed_files_give_the_same_figures() {
     let dir = tempfile::tempdir().unwrap();
     let plain = write(dir.path(), "rows.jsonl", &lines(&rows()));

@@ -59,6 +59,14 @@ pub struct CheckAnswer {
     pub language: String,
 }
 
+impl CheckAnswer {
+    /// Whether nobody would get to see it: an input blocked, a reply not delivered.
+    #[must_use]
+    pub fn is_withheld(&self) -> bool {
+        !matches!(self.action, "deliver" | "flag" | "redact")
+    }
+}
+
 /// Something that identifies a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PiiLine {

@@ -1,12 +1,13 @@
 //! `conclave eval`: the judgement against labelled rows.
 
-use super::rows::{judge_with_votes, threads, work};
+use super::rows::{judge_with_votes, work};
 use super::{Answer, checker};
 use crate::cli::EvalArgs;
 use crate::output;
 use anyhow::{Context, anyhow};
 use conclave_core::Mode;
-use conclave_eval::{BadLine, Outcome, Report, Setting};
+use conclave_eval::{BadLine, Outcome, Report, Setting, all_cores};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,12 +21,13 @@ const BAD_SHOWN_MAX: usize = 10;
 pub fn run(args: &EvalArgs, as_json: bool) -> anyhow::Result<Answer> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let checker = checker::build(args.reading.second_tier, true)?;
+    let jobs = args.jobs.unwrap_or_else(all_cores);
     let start = Instant::now();
-    let worked = work(&args.files, args.mode, |labelled| {
+    let worked = work(&args.files, args.mode, jobs, |labelled| {
         let (judged, votes) = judge_with_votes(&checker, &labelled.question);
         Outcome { row: labelled.row, judged, votes }
     })?;
-    let setting = setting(&args.files, args.mode);
+    let setting = setting(&args.files, args.mode, jobs);
     let report = Report::of(setting, &worked.results, start.elapsed().as_secs_f64());
     let report = report.with_bad(worked.bad_lines, worked.bad);
     let report = match &baseline {
@@ -44,12 +46,12 @@ pub fn run(args: &EvalArgs, as_json: bool) -> anyhow::Result<Answer> {
 }
 
 /// What is measured, and with what.
-pub fn setting(files: &[PathBuf], mode: Option<Mode>) -> Setting {
+pub fn setting(files: &[PathBuf], mode: Option<Mode>, jobs: NonZeroUsize) -> Setting {
     Setting {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         files: files.iter().map(|file| file.display().to_string()).collect(),
         mode: mode.map(|mode| mode.as_str().to_owned()),
-        threads: threads(),
+        threads: jobs.get(),
     }
 }
 

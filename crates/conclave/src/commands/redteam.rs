@@ -10,8 +10,9 @@ use conclave_core::{Message, Role};
 use conclave_engine::{Checker, Question};
 use conclave_eval::{
     Attack, Disguised, EXCERPT_CHARS_MAX, Label, Mutation, RedteamReport, Row, Task, Trial,
-    clipped, hash,
+    all_cores, clipped, hash,
 };
+use std::num::NonZeroUsize;
 use std::time::Instant;
 
 /// Runs the command.
@@ -20,18 +21,19 @@ use std::time::Instant;
 /// When a file cannot be read or written, or has nothing to disguise.
 pub fn run(args: &RedteamArgs, as_json: bool) -> anyhow::Result<Answer> {
     let checker = checker::build(args.reading.second_tier, true)?;
+    let jobs = args.jobs.unwrap_or_else(all_cores);
     let start = Instant::now();
     let selection = match args.limit {
-        Some(limit) => RowSelection::at_most(limit, args)?,
+        Some(limit) => RowSelection::at_most(limit, args, jobs)?,
         None => RowSelection { harmful: u64::MAX, safe: u64::MAX },
     };
     let job = |labelled: Labelled| selection.holds(&labelled).then(|| attack(&checker, &labelled));
-    let worked = work(&args.files, args.mode, job)?;
+    let worked = work(&args.files, args.mode, jobs, job)?;
     let attacks: Vec<_> = worked.results.into_iter().flatten().collect();
     if attacks.is_empty() {
         bail!("there is nothing to disguise: no row is a prompt, a text or an injection");
     }
-    let setting = setting(&args.files, args.mode);
+    let setting = setting(&args.files, args.mode, jobs);
     let report = RedteamReport::of(setting, attacks, start.elapsed().as_secs_f64());
     let report = report.with_bad(worked.bad_lines, worked.bad);
     if let Some(path) = &args.report {
@@ -53,12 +55,12 @@ struct RowSelection {
 }
 
 impl RowSelection {
-    fn at_most(limit: usize, args: &RedteamArgs) -> anyhow::Result<Self> {
+    fn at_most(limit: usize, args: &RedteamArgs, jobs: NonZeroUsize) -> anyhow::Result<Self> {
         let job = |labelled: Labelled| {
             is_input(&labelled).then(|| (labelled.row.label, place(&labelled.row)))
         };
         let places: Vec<_> =
-            work(&args.files, args.mode, job)?.results.into_iter().flatten().collect();
+            work(&args.files, args.mode, jobs, job)?.results.into_iter().flatten().collect();
         let last = |label| {
             let mut held: Vec<_> =
                 places.iter().filter(|one| one.0 == label).map(|one| one.1).collect();

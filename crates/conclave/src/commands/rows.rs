@@ -1,25 +1,23 @@
 //! Working through files of labelled rows with every core.
 //!
-//! **Invariant:** what comes out stands in the order of the files, whoever finished first; only
-//! [`BATCH`] lines a thread are held at a time.
+//! **Invariant:** what comes out stands in the order of the files, whoever finished first; only a fixed
+//! number of lines is held at a time.
 
-use super::lines::{LINE_BYTES_MAX, LineRead, next_line};
+use super::lines::{LineReader, NumberedLine};
 use anyhow::{Context, bail};
 use conclave_core::Mode;
 use conclave_engine::{Checker, Question, VoteLine};
-use conclave_eval::{BadLine, CastVote, Judged, Row};
+use conclave_eval::{BadLine, CastVote, Judged, Row, map_in_order};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::Instant;
 
-/// Lines a thread takes at a time.
-const BATCH: usize = 32;
 /// Bad lines that are named; the others are counted.
 const BAD_NAMED_MAX: usize = 100;
 
@@ -53,101 +51,79 @@ pub struct Worked<T> {
     pub bad: Vec<BadLine>,
 }
 
-/// How many threads work.
-pub fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Does something with every labelled row of the files.
+/// Does something with every labelled row of the files, on so many threads.
 ///
 /// # Errors
 /// When a file cannot be read, or none of them has a row.
 pub fn work<T: Send>(
     files: &[PathBuf],
     mode: Option<Mode>,
+    jobs: NonZeroUsize,
     job: impl Fn(Labelled) -> T + Sync,
 ) -> anyhow::Result<Worked<T>> {
-    let source = Mutex::new(Source::open(files)?);
-    let one = |line: &RawLine| {
-        let bytes = line.bytes.as_deref().map_err(ToOwned::to_owned)?;
-        let labelled = Labelled::read(bytes, mode)?;
-        // A row that makes the judge panic is a finding, and must not hide the others.
-        catch_unwind(AssertUnwindSafe(|| job(labelled))).map_err(|_| "judging it panicked".into())
+    let source = Source::open(files)?;
+    let progress = source.progress.clone();
+    let judge = |line: anyhow::Result<RawLine>| -> anyhow::Result<WorkedLine<T>> {
+        let RawLine { file, line } = line?;
+        let result = line.bytes.and_then(|bytes| Labelled::read(&bytes, mode)).and_then(|row| {
+            // A row that makes the judge panic is a finding, and must not hide the others.
+            catch_unwind(AssertUnwindSafe(|| job(row))).map_err(|_| "judging it panicked".into())
+        });
+        Ok(WorkedLine { file, number: line.number, result })
     };
-    let run = || -> anyhow::Result<Vec<Done<T>>> {
-        let mut done = Vec::new();
-        loop {
-            let batch = lock(&source).batch()?;
-            if batch.is_empty() {
-                return Ok(done);
-            }
-            done.extend(batch.into_iter().map(|line| {
-                let result = one(&line);
-                Done { line: RawLine { bytes: Ok(Vec::new()), ..line }, result }
-            }));
-        }
-    };
-    let done = std::thread::scope(|scope| {
-        let hands: Vec<_> = (0..threads()).map(|_| scope.spawn(run)).collect();
-        hands.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
-    });
-    let mut all = Vec::new();
-    for one in done {
-        all.extend(one.unwrap_or_else(|_| bail!("a thread that judged rows panicked"))?);
-    }
-    lock(&source).progress.finish_and_clear();
-    sorted(files, all)
+    let mut worked = Worked { results: Vec::new(), bad_lines: 0, bad: Vec::new() };
+    map_in_order(jobs, source, judge, |line| line.map(|line| worked.add(files, line)))?;
+    progress.finish_and_clear();
+    worked.require_results(files)
 }
 
-struct Done<T> {
-    line: RawLine,
+struct WorkedLine<T> {
+    /// Its place among the files.
+    file: usize,
+    number: u64,
     result: Result<T, String>,
 }
 
-fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn sorted<T>(files: &[PathBuf], mut done: Vec<Done<T>>) -> anyhow::Result<Worked<T>> {
-    done.sort_by_key(|one| (one.line.file, one.line.number));
-    let mut worked = Worked { results: Vec::new(), bad_lines: 0, bad: Vec::new() };
-    for Done { line, result } in done {
-        match result {
-            Ok(result) => worked.results.push(result),
+impl<T> Worked<T> {
+    fn add(&mut self, files: &[PathBuf], line: WorkedLine<T>) {
+        match line.result {
+            Ok(result) => self.results.push(result),
             Err(message) => {
-                worked.bad_lines += 1;
-                if worked.bad.len() < BAD_NAMED_MAX {
+                self.bad_lines += 1;
+                if self.bad.len() < BAD_NAMED_MAX {
                     let file = files.get(line.file).map(|file| file.display().to_string());
                     let file = file.unwrap_or_default();
-                    worked.bad.push(BadLine { file, line: line.number, message });
+                    self.bad.push(BadLine { file, line: line.number, message });
                 }
             }
         }
     }
-    if let (true, Some(first)) = (worked.results.is_empty(), worked.bad.first()) {
-        bail!("no line could be measured; the first is {first}");
+
+    fn require_results(self, files: &[PathBuf]) -> anyhow::Result<Self> {
+        if let (true, Some(first)) = (self.results.is_empty(), self.bad.first()) {
+            bail!("no line could be measured; the first is {first}");
+        }
+        if self.results.is_empty() {
+            let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+            bail!("there is nothing to measure: {} has no rows", names.join(", "));
+        }
+        Ok(self)
     }
-    if worked.results.is_empty() {
-        let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-        bail!("there is nothing to measure: {} has no rows", names.join(", "));
-    }
-    Ok(worked)
 }
 
 /// A line as it stands in its file.
 struct RawLine {
+    /// Its place among the files.
     file: usize,
-    number: u64,
-    bytes: Result<Vec<u8>, String>,
+    line: NumberedLine,
 }
 
-/// All files, one after the other.
+/// The lines of all files, one after the other.
 struct Source {
     files: Vec<PathBuf>,
     /// The file that is being read, counted from 1; 0 before the first.
     at: usize,
-    number: u64,
-    input: Box<dyn BufRead + Send>,
+    lines: LineReader<Box<dyn BufRead + Send>>,
     progress: ProgressBar,
 }
 
@@ -163,58 +139,38 @@ impl Source {
             }
             bytes += known.len();
         }
-        let progress = progress(bytes);
-        let input = Box::new(io::empty());
-        Ok(Self { files: files.to_vec(), at: 0, number: 0, input, progress })
+        let lines = LineReader::new(Box::new(io::empty()) as Box<dyn BufRead + Send>);
+        Ok(Self { files: files.to_vec(), at: 0, lines, progress: progress(bytes) })
     }
 
-    /// The next lines; empty at the end.
-    fn batch(&mut self) -> anyhow::Result<Vec<RawLine>> {
-        let mut batch = Vec::new();
-        while batch.len() < BATCH {
-            match self.line()? {
-                Some(line) => batch.push(line),
-                None if self.next_file()? => {}
-                None => break,
-            }
-        }
-        Ok(batch)
-    }
-
-    fn line(&mut self) -> anyhow::Result<Option<RawLine>> {
-        let mut bytes = Vec::new();
-        loop {
-            let read = next_line(&mut self.input, &mut bytes);
-            let read =
-                read.with_context(|| format!("{}, after line {}", self.name(), self.number))?;
-            self.number += 1;
-            let bytes = match read {
-                LineRead::End => return Ok(None),
-                LineRead::Whole if bytes.trim_ascii().is_empty() => continue,
-                LineRead::Whole => Ok(bytes),
-                LineRead::TooLong => Err(format!("the line is longer than {LINE_BYTES_MAX} bytes")),
-            };
-            return Ok(Some(RawLine {
-                file: self.at.saturating_sub(1),
-                number: self.number,
-                bytes,
-            }));
-        }
-    }
-
-    fn next_file(&mut self) -> anyhow::Result<bool> {
-        let Some(path) = self.files.get(self.at) else {
-            return Ok(false);
-        };
-        self.input = reader(path, &self.progress).with_context(|| path.display().to_string())?;
-        self.at += 1;
-        self.number = 0;
-        Ok(true)
+    fn place(&self) -> usize {
+        self.at.saturating_sub(1)
     }
 
     fn name(&self) -> String {
-        let file = self.files.get(self.at.saturating_sub(1));
+        let file = self.files.get(self.place());
         file.map(|file| file.display().to_string()).unwrap_or_default()
+    }
+}
+
+impl Iterator for Source {
+    type Item = anyhow::Result<RawLine>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(read) = self.lines.next() {
+                let place = || format!("{}, after line {}", self.name(), self.lines.number);
+                let read = read.with_context(place);
+                return Some(read.map(|line| RawLine { file: self.place(), line }));
+            }
+            let path = self.files.get(self.at)?;
+            let opened = reader(path, &self.progress).with_context(|| path.display().to_string());
+            self.at += 1;
+            match opened {
+                Ok(input) => self.lines = LineReader::new(input),
+                Err(error) => return Some(Err(error)),
+            }
+        }
     }
 }
 
@@ -258,7 +214,7 @@ pub fn judge_with_votes(checker: &Checker, question: &Question) -> (Judged, Vec<
         crisis: judgement.crisis,
         injection: judgement.injection,
         harmful: judgement.verdict == "harmful",
-        blocked: !matches!(judgement.action, "deliver" | "flag" | "redact"),
+        blocked: judgement.is_withheld(),
         escalating: judgement.escalating,
         // What `check` lists is identifying: a place, an organisation or a date alone is not listed.
         identifying: !judgement.pii.is_empty(),
@@ -294,10 +250,15 @@ mod tests {
         rows.iter().enumerate().map(file).collect()
     }
 
+    fn jobs(count: usize) -> NonZeroUsize {
+        NonZeroUsize::new(count).unwrap()
+    }
+
     #[test]
     fn results_stand_in_the_order_of_the_files() {
         let dir = tempfile::tempdir().unwrap();
-        let worked = work(&files(dir.path(), &[700, 0, 300]), None, |one| one.row.id).unwrap();
+        let files = files(dir.path(), &[700, 0, 300]);
+        let worked = work(&files, None, jobs(8), |one| one.row.id).unwrap();
         let expected: Vec<_> = (0..700).chain(0..300).map(|id| id.to_string()).collect();
         assert_eq!(worked.results, expected);
         assert_eq!(worked.bad_lines, 0);
@@ -307,7 +268,7 @@ mod tests {
     fn a_row_that_makes_the_judge_panic_is_named_and_hides_no_other() {
         let dir = tempfile::tempdir().unwrap();
         let job = |one: Labelled| assert_ne!(one.row.id, "41");
-        let worked = work(&files(dir.path(), &[100]), None, job).unwrap();
+        let worked = work(&files(dir.path(), &[100]), None, jobs(2), job).unwrap();
         assert_eq!((worked.results.len(), worked.bad_lines), (99, 1));
         assert_eq!(
             (worked.bad[0].line, worked.bad[0].message.as_str()),
