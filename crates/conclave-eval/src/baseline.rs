@@ -108,15 +108,7 @@ mod tests {
     /// A hundred harmful and a hundred safe prompts, of which so many are flagged.
     fn report(caught: u8, alarms: u8) -> Report {
         let outcome = |label, blocked| Outcome {
-            row: Row {
-                id: String::new(),
-                label,
-                task: Task::Prompt,
-                categories: vec![],
-                language: "en".into(),
-                source: "s".into(),
-                excerpt: String::new(),
-            },
+            row: Row::made_up(label, Task::Prompt),
             judged: Judged { blocked, harm: if blocked { 0.9 } else { 0.1 }, ..Judged::default() },
             votes: vec![],
         };

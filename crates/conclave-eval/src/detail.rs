@@ -111,15 +111,8 @@ mod tests {
     use crate::row::Row;
 
     fn outcome(id: usize, label: Label, harm: f32) -> Outcome {
-        let row = Row {
-            id: id.to_string(),
-            label,
-            task: Task::Prompt,
-            categories: vec![],
-            language: "en".into(),
-            source: "s".into(),
-            excerpt: "<b>".into(),
-        };
+        let row =
+            Row { id: id.to_string(), excerpt: "<b>".into(), ..Row::made_up(label, Task::Prompt) };
         let judged = Judged { harm, blocked: harm >= 0.3, ..Judged::default() };
         Outcome { row, judged, votes: vec![] }
     }

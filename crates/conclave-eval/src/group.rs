@@ -176,13 +176,10 @@ mod tests {
 
     fn outcome(task: Task, label: Label, facet: &str, judged: Judged) -> Outcome {
         let row = Row {
-            id: "a".into(),
-            label,
-            task,
             categories: vec![facet.into()],
             language: "ja".into(),
             source: "japanese_daily_dialogue".into(),
-            excerpt: String::new(),
+            ..Row::made_up(label, task)
         };
         Outcome { row, judged, votes: vec![] }
     }

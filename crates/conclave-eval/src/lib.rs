@@ -21,8 +21,10 @@ mod redteam;
 mod redteam_page;
 mod report;
 mod row;
+mod scorecard;
 mod table;
 mod theme;
+mod twins;
 mod visible;
 
 pub use baseline::{Change, FigureChange};
@@ -40,3 +42,4 @@ pub use ranking::{Point, Ranking};
 pub use redteam::{Attack, Disguised, MutationFigures, REDTEAM_FORMAT, RedteamReport, Trial};
 pub use report::{BadLine, EVAL_FORMAT, Report, Setting};
 pub use row::{EXCERPT_CHARS_MAX, Label, Row, RowError, Task, clipped};
+pub use scorecard::ScorecardFigure;

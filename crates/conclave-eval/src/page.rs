@@ -309,12 +309,11 @@ mod tests {
         let outcome = |label, harm: f32| Outcome {
             row: Row {
                 id: text.into(),
-                label,
-                task: Task::Prompt,
                 categories: vec![text.into()],
                 language: text.into(),
                 source: text.into(),
                 excerpt: text.into(),
+                ..Row::made_up(label, Task::Prompt)
             },
             judged: Judged { harm, blocked: harm >= 0.3, ..Judged::default() },
             votes: vec![],

@@ -187,15 +187,7 @@ mod tests {
     use crate::row::{Row, Task};
 
     fn outcome(label: Label, votes: &[(&str, bool)], blocked: bool) -> Outcome {
-        let row = Row {
-            id: "1".into(),
-            label,
-            task: Task::Response,
-            categories: vec![],
-            language: "en".into(),
-            source: "s".into(),
-            excerpt: String::new(),
-        };
+        let row = Row::made_up(label, Task::Response);
         let votes = votes.iter().map(|(name, objected)| CastVote {
             verifier: (*name).to_owned(),
             objected: *objected,

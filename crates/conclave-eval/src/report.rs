@@ -4,10 +4,12 @@
 
 use crate::baseline::Change;
 use crate::detail::{Detail, details};
+use crate::estimate::count;
 use crate::figures::Latency;
 use crate::group::{Group, Kind, groups};
 use crate::outcome::Outcome;
 use crate::panel::PanelFigures;
+use crate::scorecard::{ScorecardFigure, scorecard};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -61,10 +63,19 @@ pub struct Report {
     pub seconds: f64,
     /// Texts judged in a second, by all threads together.
     pub texts_per_second: Option<f64>,
+    /// Processor time of all threads together; `null` where the system does not tell.
+    #[serde(default)]
+    pub cpu_seconds: Option<f64>,
+    /// Rows judged in a second of processor time; `null` where the system does not tell.
+    #[serde(default)]
+    pub rows_per_cpu_second: Option<f64>,
     /// Of all rows.
     pub latency: Latency,
     /// Figures, by kind.
     pub groups: Vec<Group>,
+    /// The figures by which versions are compared.
+    #[serde(default)]
+    pub scorecard: Vec<ScorecardFigure>,
     /// Curves, calibration and examples by scope.
     pub details: Vec<Detail>,
     /// What each verifier says of replies, where there were any.
@@ -83,7 +94,7 @@ impl Report {
     #[must_use]
     pub fn of(setting: Setting, outcomes: &[Outcome], seconds: f64) -> Self {
         let all: Vec<_> = outcomes.iter().map(|one| one.sample(one.row.task)).collect();
-        let rows = crate::estimate::count(all.len());
+        let rows = count(all.len());
         Self {
             format: EVAL_FORMAT.to_owned(),
             setting,
@@ -92,8 +103,11 @@ impl Report {
             bad: Vec::new(),
             seconds,
             texts_per_second: (seconds > 0.0).then(|| rows / seconds),
+            cpu_seconds: None,
+            rows_per_cpu_second: None,
             latency: Latency::of(&all),
             groups: groups(outcomes),
+            scorecard: scorecard(outcomes),
             details: details(outcomes),
             panel: PanelFigures::of(outcomes),
             changes: Vec::new(),
@@ -105,6 +119,15 @@ impl Report {
     #[must_use]
     pub fn with_bad(mut self, bad_lines: usize, first: Vec<BadLine>) -> Self {
         (self.bad_lines, self.bad) = (bad_lines, first);
+        self
+    }
+
+    /// The same, with the processor time it took, where that is known.
+    #[must_use]
+    pub fn with_cpu_seconds(mut self, cpu_seconds: Option<f64>) -> Self {
+        self.cpu_seconds = cpu_seconds;
+        self.rows_per_cpu_second =
+            cpu_seconds.filter(|spent| *spent > 0.0).map(|spent| count(self.rows) / spent);
         self
     }
 

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** a row without a label is an error, never a guess: a wrong label is a wrong figure.
 
+use crate::chance::hash;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -115,6 +116,10 @@ pub struct Row {
     pub source: String,
     /// The beginning of its text.
     pub excerpt: String,
+    /// What it shares with its twins, rows of other labels and nearly the same words.
+    pub pair: Option<String>,
+    /// A hash of all that is said in it: two rows with the same words have the same.
+    pub words: u64,
 }
 
 impl Row {
@@ -124,14 +129,34 @@ impl Row {
     /// When the label is missing or a field has the wrong shape.
     pub fn from_line(line: &Map<String, Value>) -> Result<Self, RowError> {
         Ok(Self {
-            id: id(line),
+            id: given(line, "id").map(shown).unwrap_or_default(),
             label: label(line)?,
             task: task(line)?,
             categories: categories(line)?,
             language: name(line, "language", "und")?,
             source: name(line, "source", "unnamed")?,
             excerpt: excerpt(line),
+            pair: given(line, "pair").map(shown),
+            words: words(line),
         })
+    }
+}
+
+#[cfg(test)]
+impl Row {
+    /// A row of which nothing else matters.
+    pub(crate) fn made_up(label: Label, task: Task) -> Self {
+        Self {
+            id: String::new(),
+            label,
+            task,
+            categories: vec![],
+            language: "en".into(),
+            source: "s".into(),
+            excerpt: String::new(),
+            pair: None,
+            words: 0,
+        }
     }
 }
 
@@ -143,12 +168,16 @@ fn given<'a>(line: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
     line.get(field).filter(|value| !value.is_null())
 }
 
-fn id(line: &Map<String, Value>) -> String {
-    match given(line, "id") {
-        None => String::new(),
-        Some(Value::String(id)) => clipped(id, EXCERPT_CHARS_MAX),
-        Some(other) => clipped(&other.to_string(), EXCERPT_CHARS_MAX),
+fn shown(name: &Value) -> String {
+    match name {
+        Value::String(name) => clipped(name, EXCERPT_CHARS_MAX),
+        other => clipped(&other.to_string(), EXCERPT_CHARS_MAX),
     }
+}
+
+fn words(line: &Map<String, Value>) -> u64 {
+    let said = ["text", "turns", "response"].map(|field| given(line, field));
+    hash(&said.map(|said| said.map_or_else(String::new, Value::to_string)).join("\n"))
 }
 
 fn label(line: &Map<String, Value>) -> Result<Label, RowError> {
@@ -249,6 +278,15 @@ mod tests {
         assert_eq!((full.id.as_str(), full.excerpt.as_str()), ("7", "a → b"));
         assert_eq!(full.categories, ["w", "x"]);
         assert_eq!(full.task.scope(), "response");
+    }
+
+    #[test]
+    fn twins_share_their_pair_and_copies_their_words() {
+        let one = read(&json!({"text": "a", "label": "safe", "pair": "p", "id": 1})).unwrap();
+        let copy = read(&json!({"text": "a", "label": "harmful", "pair": 7})).unwrap();
+        let other = read(&json!({"text": "a", "response": "b", "label": "safe"})).unwrap();
+        assert_eq!((one.pair.as_deref(), copy.pair.as_deref()), (Some("p"), Some("7")));
+        assert_eq!((one.words == copy.words, one.words == other.words), (true, false));
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl Report {
             text.push('\n');
         }
         text.extend(self.panel.as_ref().map(PanelFigures::to_text));
+        text.push_str(&crate::scorecard::to_text(&self.scorecard));
         text.push_str(&self.speed());
         text.push_str(&self.differences());
         text
@@ -70,11 +71,15 @@ impl Report {
     fn speed_of_all(&self) -> String {
         let Self { rows, seconds, latency, .. } = self;
         let rate = self.texts_per_second.unwrap_or_default();
-        format!(
+        let mut text = format!(
             "{rows} rows in {seconds:.1} s, {rate:.0} texts/s; each took {:.2} ms (p50), \
              {:.2} ms (p95), {:.2} ms (p99)\n",
             latency.p50_ms, latency.p95_ms, latency.p99_ms,
-        )
+        );
+        if let (Some(spent), Some(rate)) = (self.cpu_seconds, self.rows_per_cpu_second) {
+            let _ = writeln!(text, "{spent:.1} s of processor time, {rate:.1} rows a CPU-second");
+        }
+        text
     }
 
     /// What turned for the better or the worse since the baseline.
@@ -149,17 +154,17 @@ mod tests {
     #[test]
     fn the_table_has_a_line_a_group_and_obeys_no_name() {
         let row = Row {
-            id: "a".into(),
-            label: Label::Harmful,
-            task: Task::Crisis,
             categories: vec!["self_harm".into()],
-            language: "en".into(),
             source: "evil\u{1b}[31m\u{202e}".into(),
-            excerpt: String::new(),
+            ..Row::made_up(Label::Harmful, Task::Crisis)
         };
         let judged = Judged { crisis: 0.9, ..Judged::default() };
-        let text = Report::of(Setting::default(), &[Outcome { row, judged, votes: vec![] }], 0.5)
-            .to_text();
+        let outcomes = [Outcome { row, judged, votes: vec![] }];
+        let report = Report::of(Setting::default(), &outcomes, 0.5);
+        let text = report.clone().to_text();
+        assert!(!text.contains("CPU-second"), "nobody said how long it took: {text}");
+        let text_with_time = report.with_cpu_seconds(Some(0.5)).to_text();
+        assert!(text_with_time.ends_with("0.5 s of processor time, 2.0 rows a CPU-second\n"));
         assert!(text.contains("self_harm (crisis)"), "{text}");
         assert!(text.contains("evil?[31m?"), "{text}");
         assert!(!text.contains('\u{1b}') && text.contains("1 rows in 0.5 s, 2 texts/s"), "{text}");

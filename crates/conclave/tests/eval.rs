@@ -139,10 +139,12 @@ fn any_number_of_jobs_gives_the_same_figures() {
     assert_eq!(one.err, eight.err);
     let one = one.json();
     let eight = eight.json();
-    for part in ["rows", "bad", "details"] {
+    for part in ["rows", "bad", "scorecard", "details"] {
         assert_eq!(one[part], eight[part], "{part}");
     }
     assert_eq!((&one["bad"][0]["line"], &eight["setting"]["threads"]), (&json!(11), &json!(8)));
+    assert_eq!(one["scorecard"][0]["group"], "inputs");
+    assert!(one["cpu_seconds"].is_number() || !cfg!(target_os = "linux"));
     for wrong in ["0", "257", "all", "-1"] {
         let ran = run(&["eval", &file, &format!("--jobs={wrong}")]);
         assert_eq!(ran.code, Some(2));

@@ -3,7 +3,7 @@
 //! **Invariant:** what a core does is measured in the time this program had a core, where the kernel
 //! tells: others on the machine do not make it slower.
 
-use super::{Answer, checker};
+use super::{Answer, checker, processor_time};
 use crate::cli::BenchCommand;
 use crate::config::SecondTier;
 use crate::output;
@@ -41,23 +41,18 @@ struct Stopwatch {
 
 impl Stopwatch {
     fn start() -> Self {
-        Self { start: Instant::now(), on_core: on_core() }
+        Self { start: Instant::now(), on_core: processor_time::of_thread() }
     }
 
     fn seconds(&self) -> f64 {
-        let on_core = self.on_core.zip(on_core()).map(|(start, now)| now.saturating_sub(start));
+        let now = processor_time::of_thread();
+        let on_core = self.on_core.zip(now).map(|(start, now)| now.saturating_sub(start));
         on_core.filter(|time| !time.is_zero()).unwrap_or_else(|| self.start.elapsed()).as_secs_f64()
     }
 
     fn is_over(&self) -> bool {
         self.start.elapsed() >= MEASURE_FOR
     }
-}
-
-/// How long this thread has run on a core; Linux only.
-fn on_core() -> Option<Duration> {
-    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    spent.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
 /// What was measured.

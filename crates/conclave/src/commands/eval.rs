@@ -1,7 +1,7 @@
 //! `conclave eval`: the judgement against labelled rows.
 
 use super::rows::{judge_with_votes, work};
-use super::{Answer, checker};
+use super::{Answer, checker, processor_time};
 use crate::cli::EvalArgs;
 use crate::output;
 use anyhow::{Context, anyhow};
@@ -23,13 +23,18 @@ pub fn run(args: &EvalArgs, as_json: bool) -> anyhow::Result<Answer> {
     let checker = checker::build(args.reading.second_tier, true)?;
     let jobs = args.jobs.unwrap_or_else(all_cores);
     let start = Instant::now();
+    let processor_start = processor_time::seconds_of_process();
     let worked = work(&args.files, args.mode, jobs, |labelled| {
         let (judged, votes) = judge_with_votes(&checker, &labelled.question);
         Outcome { row: labelled.row, judged, votes }
     })?;
+    let seconds = start.elapsed().as_secs_f64();
+    let processor_end = processor_time::seconds_of_process();
+    let cpu_seconds = processor_start.zip(processor_end).map(|(start, end)| end - start);
     let setting = setting(&args.files, args.mode, jobs);
-    let report = Report::of(setting, &worked.results, start.elapsed().as_secs_f64());
-    let report = report.with_bad(worked.bad_lines, worked.bad);
+    let report = Report::of(setting, &worked.results, seconds)
+        .with_cpu_seconds(cpu_seconds)
+        .with_bad(worked.bad_lines, worked.bad);
     let report = match &baseline {
         Some(baseline) => report.against(baseline),
         None => report,

@@ -19,6 +19,7 @@ pub mod ledger;
 mod lines;
 pub mod migrate;
 mod plain;
+mod processor_time;
 pub mod protocols;
 pub mod recipes;
 pub mod redteam;
