@@ -65,6 +65,15 @@ impl Estimate {
 #[error("{0}")]
 pub struct ClassifierError(pub String);
 
+/// How often one tier of a classifier was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierCount {
+    /// The tier's name.
+    pub tier: &'static str,
+    /// Since the classifier was built.
+    pub asked: u64,
+}
+
 /// A trained model that reads folded texts; `language` is ISO 639-1 or `und`.
 pub trait TextClassifier: Send + Sync {
     /// A short stable name; it stands in the source of its signals.
@@ -72,6 +81,10 @@ pub trait TextClassifier: Send + Sync {
     /// Whether it may take milliseconds and more.
     fn may_be_slow(&self) -> bool {
         false
+    }
+    /// How often each of its tiers was asked, the quickest first; empty where it does not count.
+    fn tier_counts(&self) -> Vec<TierCount> {
+        Vec::new()
     }
     /// Scores one text of a person.
     ///

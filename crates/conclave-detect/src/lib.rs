@@ -19,7 +19,7 @@ mod scan;
 mod sight;
 mod trend;
 
-pub use classifier::{CLASSIFIER_CAP, ClassifierError, Estimate, TextClassifier};
+pub use classifier::{CLASSIFIER_CAP, ClassifierError, Estimate, TextClassifier, TierCount};
 pub use conversation::ConversationReading;
 pub use detector::Detector;
 pub use drift::{

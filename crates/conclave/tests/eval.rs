@@ -298,4 +298,7 @@ fn bench_prints_its_figures() {
     ] {
         assert!(speed[figure].as_f64().unwrap() > 0.0, "{figure}: {speed}");
     }
+    for figure in ["english_60_words_ms", "japanese_60_words_ms"] {
+        assert!(speed["reader"][figure].as_f64().unwrap() > 0.0, "{figure}: {speed}");
+    }
 }

@@ -3,6 +3,7 @@
 //! **Invariant:** what a core does is measured in the time this program had a core, where the kernel
 //! tells: others on the machine do not make it slower.
 
+use super::bench_reader::{self, ReaderSpeed};
 use super::{Answer, checker, processor_time};
 use crate::cli::BenchCommand;
 use crate::config::SecondTier;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Sentences to read: harmless and harmful, English and Japanese, one a line.
-const SENTENCES: &str = include_str!("bench_sentences.txt");
+pub(super) const SENTENCES: &str = include_str!("bench_sentences.txt");
 /// How long each figure is measured.
 const MEASURE_FOR: Duration = Duration::from_millis(1_500);
 /// Texts of each length, so that no two neighbours are the same.
@@ -67,9 +68,9 @@ struct Speed {
     /// Resident memory with the checker built and used; Linux only.
     #[serde(skip_serializing_if = "Option::is_none")]
     rss_mb: Option<f64>,
-    /// One core, texts of 100 characters.
+    /// One core, texts of 100 characters, the first tier alone.
     messages_per_second_100: f64,
-    /// One core, texts of 2,000 characters.
+    /// One core, texts of 2,000 characters, the first tier alone.
     messages_per_second_2000: f64,
     /// One core, finding every word of the patterns in one large plain text.
     scan_mb_per_second: f64,
@@ -80,6 +81,8 @@ struct Speed {
     /// Resident memory with the second tier loaded; Linux only.
     #[serde(skip_serializing_if = "Option::is_none")]
     second_tier_rss_mb: Option<f64>,
+    /// Every tier, asked as `check` asks it.
+    reader: ReaderSpeed,
 }
 
 /// Runs the command.
@@ -128,6 +131,7 @@ fn measure() -> anyhow::Result<Speed> {
         }),
         second_tier_ms,
         second_tier_rss_mb: self::rss_mb(),
+        reader: bench_reader::measure()?,
     })
 }
 
@@ -136,22 +140,26 @@ fn print(speed: &Speed) {
         output::note("this is a debug build: its figures say little about speed");
     }
     let lines = [
-        ("texts of 100 characters, one core", format!("{:.0}/s", speed.messages_per_second_100)),
-        ("texts of 2,000 characters, one core", format!("{:.0}/s", speed.messages_per_second_2000)),
+        ("first tier, 100 characters, one core", format!("{:.0}/s", speed.messages_per_second_100)),
+        (
+            "first tier, 2,000 characters, one core",
+            format!("{:.0}/s", speed.messages_per_second_2000),
+        ),
         ("words of the patterns, plain text", format!("{:.0} MB/s", speed.scan_mb_per_second)),
         ("the same, folded and judged", format!("{:.1} MB/s", speed.plain_mb_per_second)),
         ("second tier, 64 tokens", format!("{:.1} ms", speed.second_tier_ms)),
         ("`check` from start to exit", format!("{:.0} ms", speed.check_cold_start_ms)),
         ("building the checker", format!("{:.0} ms", speed.build_ms)),
     ];
-    lines.iter().for_each(|(name, figure)| output::line(&format!("{name:<38}{figure:>12}")));
+    lines.iter().for_each(|(name, figure)| output::line(&format!("{name:<40}{figure:>10}")));
     if let Some(rss) = speed.rss_mb {
-        output::line(&format!("{:<38}{:>12}", "resident memory", format!("{rss:.0} MB")));
+        output::line(&format!("{:<40}{:>10}", "resident memory", format!("{rss:.0} MB")));
     }
     if let Some(rss) = speed.second_tier_rss_mb {
         let name = "with the second tier";
-        output::line(&format!("{name:<38}{:>12}", format!("{rss:.0} MB")));
+        output::line(&format!("{name:<40}{:>10}", format!("{rss:.0} MB")));
     }
+    speed.reader.print();
 }
 
 /// Texts of a length, each from other sentences in another order.
@@ -166,8 +174,8 @@ fn texts(chars: usize) -> Vec<String> {
     (0..TEXTS).map(text).collect()
 }
 
-/// Texts read in a second.
-fn rate(detector: &Detector, texts: &[String]) -> f64 {
+/// Texts read in a second of a core; all are read once before.
+pub(super) fn rate(detector: &Detector, texts: &[String]) -> f64 {
     let read = |text: &String| {
         let turns = [(Role::User, text.as_str())];
         std::hint::black_box(detector.read_conversation(&turns, Mode::Normal));

@@ -14,13 +14,28 @@ use std::sync::Arc;
 /// # Errors
 /// When the data files compiled in are broken.
 pub fn detector(second: SecondTier) -> anyhow::Result<Detector> {
+    detector_with(Arc::new(classifier(second)?))
+}
+
+/// The trained models that are built in.
+///
+/// # Errors
+/// When the data files compiled in are broken.
+pub fn classifier(second: SecondTier) -> anyhow::Result<Ensemble> {
     let second = match second {
         SecondTier::Never => Second::Never,
         SecondTier::Unsure => Second::Unsure,
         SecondTier::Always => Second::Always,
     };
-    let trained = Ensemble::builtin(second).context("trained models")?;
-    Ok(Detector::builtin().context("pattern files")?.with_classifier(Arc::new(trained)))
+    Ensemble::builtin(second).context("trained models")
+}
+
+/// The detector with these trained models.
+///
+/// # Errors
+/// When the data files compiled in are broken.
+pub fn detector_with(trained: Arc<Ensemble>) -> anyhow::Result<Detector> {
+    Ok(Detector::builtin().context("pattern files")?.with_classifier(trained))
 }
 
 /// What looks for identifying data.

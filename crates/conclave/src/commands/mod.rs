@@ -5,6 +5,7 @@ pub mod bench;
 mod bench_guards;
 mod bench_ledger;
 mod bench_path;
+mod bench_reader;
 pub mod check;
 pub mod checker;
 pub mod config;
