@@ -1,7 +1,7 @@
 //! From signals to scores.
 //!
 //! **Invariant:** crisis and injection never count in harm; asking how never counts at the floor; a
-//! classifier alone stays below the floor.
+//! classifier alone stays below the floor, and so do hints, with or without one.
 
 use crate::classifier::CLASSIFIER_CAP;
 use crate::{Reading, Signal, SignalKind};
@@ -28,6 +28,13 @@ const AMPLIFIABLE: f32 = 0.2;
 /// A pattern from here on is enough for the floor by itself.
 const FLOOR_PATTERN: f32 = 0.6;
 
+/// The most that hints alone make of harm, in hundredths: below the strictest line.
+const HINT_CAP_HARM: u8 = 12;
+/// The same for crisis and for injection: below care and far below the line.
+const HINT_CAP_OTHER: u8 = 20;
+/// From here on, a signal that is no hint lets the hints beside it count in full.
+const SUPPORTS_HINTS: f32 = 0.3;
+
 /// A signal, and whether the text asks how to do it.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
@@ -49,6 +56,7 @@ pub(crate) struct Scores {
 impl Scores {
     /// Combines signals.
     pub(crate) fn of(seen: &[Seen]) -> Self {
+        let seen = &*restrain_hints(seen);
         let injection = joined(seen, Category::is_about_injection, INJECTION_SHARES);
         let seen = &*emboldened(seen);
         let categories = categories(seen);
@@ -74,6 +82,46 @@ impl Scores {
         reading.categories = self.categories;
         reading.floor = self.floor;
     }
+}
+
+/// Where nothing else supports them, the hints of one score count as a single signal with a cap, which is
+/// too faint to be amplified.
+fn restrain_hints(seen: &[Seen]) -> Cow<'_, [Seen]> {
+    if !seen.iter().any(is_hint) {
+        return Cow::Borrowed(seen);
+    }
+    let mut kept = seen.to_vec();
+    restrain_hints_of(is_harm, HINT_CAP_HARM, &mut kept);
+    restrain_hints_of(Category::is_about_crisis, HINT_CAP_OTHER, &mut kept);
+    restrain_hints_of(Category::is_about_injection, HINT_CAP_OTHER, &mut kept);
+    Cow::Owned(kept)
+}
+
+/// Leaves of the unsupported hints of one score only the strongest, the first of equals, at no more than
+/// the cap.
+fn restrain_hints_of(belongs: fn(Category) -> bool, cap: u8, seen: &mut Vec<Seen>) {
+    let weight = |one: &Seen| one.signal.weight.get();
+    let counts = |one: &Seen| belongs(one.signal.category);
+    let supports = |one: &Seen| !is_hint(one) && counts(one) && weight(one) >= SUPPORTS_HINTS;
+    if seen.iter().any(supports) {
+        return;
+    }
+    let hints = seen.iter().filter(|one| is_hint(one) && counts(one));
+    let strongest = hints.map(weight).fold(0.0, f32::max);
+    let mut is_kept = false;
+    seen.retain_mut(|one| {
+        if !is_hint(one) || !counts(one) {
+            return true;
+        }
+        let keeps = !is_kept && weight(one) >= strongest;
+        is_kept |= keeps;
+        one.signal.weight = one.signal.weight.min(Score::from_hundredths(cap));
+        keeps
+    });
+}
+
+fn is_hint(one: &Seen) -> bool {
+    one.signal.kind == SignalKind::Hint
 }
 
 /// Who talks a model out of its rules, as patterns see it, has a reason: what a classifier suspects then
@@ -169,8 +217,8 @@ fn independent(a: &Signal, b: &Signal) -> bool {
 }
 
 fn reaches_floor(harm: Score, seen: &[Seen]) -> bool {
-    let counted: Vec<&Signal> =
-        seen.iter().map(|one| &one.signal).filter(|signal| is_harm(signal.category)).collect();
+    let counts = |one: &&Seen| is_harm(one.signal.category) && !is_hint(one);
+    let counted: Vec<&Signal> = seen.iter().filter(counts).map(|one| &one.signal).collect();
     let grave = counted.iter().any(|signal| {
         signal.kind != SignalKind::Classifier && signal.weight.get() >= FLOOR_PATTERN
     });
@@ -245,5 +293,79 @@ mod tests {
             pattern(Category::Violence, 30, 0),
         ]);
         assert!(together.floor);
+    }
+
+    fn hint(category: Category, weight: u8, start: usize) -> Seen {
+        Seen { howto: true, ..seen(category, weight, start, SignalKind::Hint) }
+    }
+
+    #[test]
+    fn hints_alone_stay_below_every_line_however_many_and_however_asked() {
+        let scores = Scores::of(&[
+            hint(Category::Violence, 100, 0),
+            hint(Category::Violence, 60, 10),
+            hint(Category::Fraud, 60, 20),
+            hint(Category::CrisisSuicide, 100, 30),
+            hint(Category::CrisisDistress, 60, 40),
+            hint(Category::Jailbreak, 100, 50),
+            hint(Category::Injection, 60, 60),
+        ]);
+        assert_eq!(scores.harm.hundredths(), 12);
+        assert_eq!(scores.harm_unamplified.hundredths(), 12);
+        assert_eq!(scores.crisis.hundredths(), 20);
+        assert_eq!(scores.injection.hundredths(), 20);
+        assert!(!scores.floor);
+    }
+
+    #[test]
+    fn a_hint_fainter_than_the_cap_is_not_raised_to_it() {
+        assert_eq!(Scores::of(&[hint(Category::Violence, 10, 0)]).harm.hundredths(), 10);
+    }
+
+    #[test]
+    fn a_hint_counts_in_full_beside_a_signal_of_the_same_score() {
+        for other in [
+            pattern(Category::Fraud, 30, 20),
+            seen(Category::Fraud, 30, 20, SignalKind::Classifier),
+        ] {
+            let scores = Scores::of(&[hint(Category::Violence, 60, 0), other]);
+            assert_eq!(scores.harm_unamplified.hundredths(), 62);
+            assert_eq!(scores.harm.hundredths(), 94);
+        }
+    }
+
+    #[test]
+    fn faint_signals_and_those_of_another_score_support_no_hint() {
+        let faint =
+            Scores::of(&[hint(Category::Violence, 60, 0), pattern(Category::Violence, 20, 20)]);
+        assert_eq!(faint.harm.hundredths(), 25, "a hint only adds its capped part");
+        let other = Scores::of(&[
+            hint(Category::Violence, 60, 0),
+            pattern(Category::CrisisSuicide, 100, 20),
+            pattern(Category::Injection, 60, 40),
+        ]);
+        assert_eq!(other.harm.hundredths(), 12);
+    }
+
+    #[test]
+    fn a_hint_is_neither_grave_nor_a_second_signal_at_the_floor() {
+        let scores = Scores::of(&[
+            hint(Category::Violence, 100, 0),
+            seen(Category::Violence, 69, 0, SignalKind::Classifier),
+        ]);
+        assert_eq!(scores.harm_unamplified, Score::ONE);
+        assert!(!scores.floor);
+        let scores =
+            Scores::of(&[hint(Category::Violence, 60, 0), pattern(Category::Violence, 60, 20)]);
+        assert!(scores.floor, "what is no hint is grave by itself");
+    }
+
+    #[test]
+    fn a_hint_of_an_override_does_not_double_what_a_classifier_suspects() {
+        let scores = Scores::of(&[
+            hint(Category::Injection, 100, 0),
+            seen(Category::Violence, 20, 0, SignalKind::Classifier),
+        ]);
+        assert_eq!(scores.harm.hundredths(), 20);
     }
 }

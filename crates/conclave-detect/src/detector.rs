@@ -33,6 +33,17 @@ pub struct Detector {
     classifier: Option<Arc<dyn TextClassifier>>,
 }
 
+/// What a rule of a pattern file is about.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleSummary<'a> {
+    /// The name under which it stands in signals, e.g. `en/violence/kill-person`.
+    pub source: &'a str,
+    /// What its signals are about.
+    pub categories: &'a [Category],
+    /// Whether it never decides by itself.
+    pub is_hint: bool,
+}
+
 impl fmt::Debug for Detector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Detector")
@@ -58,6 +69,15 @@ impl Detector {
     pub fn with_extra(files: &[(&str, &str)]) -> Result<Self, DetectError> {
         let all: Vec<_> = BUILTIN.iter().chain(files).copied().collect();
         Ok(Self { book: Book::compile(&all)?, classifier: None })
+    }
+
+    /// Every rule it reads by, in the order of the files.
+    pub fn rules(&self) -> impl Iterator<Item = RuleSummary<'_>> {
+        self.book.rules.iter().map(|rule| RuleSummary {
+            source: &rule.source,
+            categories: &rule.categories,
+            is_hint: rule.hint,
+        })
     }
 
     /// Seats a trained classifier beside the patterns.

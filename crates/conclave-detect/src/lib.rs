@@ -21,7 +21,7 @@ mod trend;
 
 pub use classifier::{CLASSIFIER_CAP, ClassifierError, Estimate, TextClassifier, TierCount};
 pub use conversation::ConversationReading;
-pub use detector::Detector;
+pub use detector::{Detector, RuleSummary};
 pub use drift::{
     Course, DriftAction, DriftAlert, DriftEvidence, DriftKind, DriftMarks, DriftState, Observed,
 };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// One thing seen in a text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Signal {
-    /// How it was seen: `pattern`, `combination`, `disguise`, `classifier`, `context`.
+    /// How it was seen: `pattern`, `hint`, `combination`, `disguise`, `classifier`.
     pub kind: SignalKind,
     /// What it is about.
     pub category: Category,
@@ -28,6 +28,8 @@ pub struct Signal {
 pub enum SignalKind {
     /// A pattern of a data file.
     Pattern,
+    /// A pattern that ordinary texts show too: it never decides by itself.
+    Hint,
     /// Several weaker things together.
     Combination,
     /// Text hidden by a disguise.

@@ -11,7 +11,7 @@ use crate::fold::{
 };
 use crate::language::identify;
 use crate::matching::{Hit, apply_readings, find_hits};
-use crate::pattern::{Book, Role};
+use crate::pattern::{Book, Role, Rule};
 use crate::scan::Scan;
 use crate::{DriftMarks, Frame, Replacement, Signal, SignalKind};
 use conclave_core::{Category, Score};
@@ -186,9 +186,8 @@ impl Sight {
             let plain = disguise.is_some()
                 && self.seen[..before].iter().any(|one| one.signal.source == rule.source);
             if !plain && !self.widen(&source, category, start, end) {
-                let kind = disguise.map_or(SignalKind::Pattern, |_| SignalKind::Disguise);
                 let signal = Signal {
-                    kind,
+                    kind: kind_of_signal(rule, disguise),
                     category,
                     start,
                     end,
@@ -240,6 +239,15 @@ impl Sight {
             };
             self.seen.push(Seen { signal, howto: false });
         }
+    }
+}
+
+/// A hint stays one through a disguise: hiding ordinary words does not make them say more.
+fn kind_of_signal(rule: &Rule, disguise: Option<&str>) -> SignalKind {
+    match disguise {
+        _ if rule.hint => SignalKind::Hint,
+        Some(_) => SignalKind::Disguise,
+        None => SignalKind::Pattern,
     }
 }
 

@@ -151,7 +151,7 @@ fn of_request(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
     asked - asked / 5
 }
 
-/// Whether only the trained model finds the request harmful. That is for the Classifier to weigh: if four verifiers
+/// Whether only the trained model, or hints beside it, finds the request harmful. That is for the Classifier to weigh: if four verifiers
 /// repeated it, one guess would be counted as four.
 #[must_use]
 pub fn is_guessed(case: &Case) -> bool {
@@ -159,7 +159,8 @@ pub fn is_guessed(case: &Case) -> bool {
         !signal.category.is_about_crisis() && !signal.category.is_about_injection()
     });
     let mut kinds = harms.map(|signal| signal.kind).peekable();
-    kinds.peek().is_some() && kinds.all(|kind| kind == SignalKind::Classifier)
+    kinds.peek().is_some()
+        && kinds.all(|kind| matches!(kind, SignalKind::Classifier | SignalKind::Hint))
 }
 
 /// A caring answer to a harmless message may have to name what somebody suffered; that alone is at

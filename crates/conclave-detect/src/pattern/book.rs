@@ -108,5 +108,7 @@ pub(crate) struct Rule {
     pub(crate) source: String,
     pub(crate) categories: Box<[Category]>,
     pub(crate) class: Class,
+    /// Ordinary texts show it too, so it never decides by itself.
+    pub(crate) hint: bool,
     pub(crate) condition: Condition,
 }

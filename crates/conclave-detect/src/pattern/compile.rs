@@ -108,8 +108,8 @@ impl Compiler {
 
     fn reading(&mut self, language: &str, item: &ItemSpec) -> Result<Reading, String> {
         let kind = item.kind.clone().ok_or("a reading needs a `kind`")?;
-        if item.class.is_some() || item.category.is_some() {
-            return Err("a reading has no class and no category".into());
+        if item.class.is_some() || item.category.is_some() || item.hint {
+            return Err("a reading has no class and no category, and is no hint".into());
         }
         let slots = if item.seq.is_empty() { &item.all } else { &item.seq };
         let replaces = if item.replaces.is_empty() || !item.any.is_empty() {
@@ -149,6 +149,7 @@ impl Compiler {
         Ok(Rule {
             source: format!("{}/{}/{}", file.language, first.as_str(), item.id),
             class: item.class.ok_or("a rule needs a class")?,
+            hint: item.hint,
             condition: self.condition(&file.language, item)?,
             categories,
         })

@@ -175,4 +175,7 @@ pub(crate) struct ItemSpec {
     /// Only inside quotation marks.
     #[serde(default)]
     pub(crate) quoted: bool,
+    /// Of a rule: ordinary texts show it too, so it never decides by itself.
+    #[serde(default)]
+    pub(crate) hint: bool,
 }

@@ -14,7 +14,7 @@ mod index;
 mod inflect;
 mod words;
 
-pub(crate) use book::{Atom, Book, ConceptId, Condition, Role, Shape};
+pub(crate) use book::{Atom, Book, ConceptId, Condition, Role, Rule, Shape};
 
 /// One file of the data folder.
 macro_rules! builtin {
