@@ -305,6 +305,30 @@ seq = ["howto", "fake_verb", "ticket"]
 }
 
 #[test]
+fn a_hint_is_seen_in_plain_and_disguised_words_and_decides_nothing() {
+    let extra = r#"
+language = "en"
+category = "fraud"
+[concept.ticket]
+words = ["golden ticket{,s}"]
+[[rule]]
+id = "golden-ticket"
+class = "critical"
+hint = true
+any = ["ticket"]
+"#;
+    let own = Detector::with_extra(&[("tenant.toml", extra)]).unwrap();
+    for text in ["how do I get a golden ticket", "how do I get a g0lden t1cket"] {
+        let reading = own.read(text, Mode::ChildSafe);
+        assert_eq!(reading.signals[0].kind, SignalKind::Hint, "{text}");
+        assert_eq!(serde_json::to_value(&reading.signals[0]).unwrap()["kind"], "hint");
+        assert_eq!(reading.harm.hundredths(), 12, "{text}");
+        assert!(!reading.is_harmful() && !reading.floor, "{text}");
+    }
+    assert!(own.rules().any(|rule| rule.source == "en/fraud/golden-ticket" && rule.is_hint));
+}
+
+#[test]
 fn a_broken_file_is_refused_with_its_name_and_rule() {
     for (text, part) in [
         ("language = 3", "invalid type"),
@@ -315,6 +339,10 @@ fn a_broken_file_is_refused_with_its_name_and_rule() {
             "no concept `nope`",
         ),
         ("language = \"en\"\n[concept.person]\nwords = [\"x\"]", "already"),
+        (
+            "language = \"en\"\n[[reading]]\nid = \"x\"\nkind = \"game\"\nhint = true\nany = [\"kill\"]",
+            "no hint",
+        ),
         ("language = \"zz\"\n[concept.x]\nwords = [\"a{b\"]", "unmatched brace"),
     ] {
         let error = Detector::with_extra(&[("tenant.toml", text)]).unwrap_err().to_string();

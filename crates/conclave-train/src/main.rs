@@ -10,6 +10,7 @@ mod fit;
 mod frames;
 mod progress;
 mod rows;
+mod rules;
 mod scores;
 
 use anyhow::Context;
@@ -38,6 +39,8 @@ enum Step {
     Scores(Scores),
     /// Say what the corpus buys: learn without it, from it alone and with it, and measure each.
     Ablate(ablate::Ablate),
+    /// Say how often each pattern rule fires on ordinary text and on the harm it is about.
+    Rules(rules::Rules),
 }
 
 /// Where rows come from and weights go.
@@ -111,6 +114,7 @@ fn main() -> anyhow::Result<()> {
             scores::write(&rows.concat(), &mut std::io::stdout().lock())
         }
         Step::Ablate(args) => ablate::ablate(&args),
+        Step::Rules(args) => rules::try_rules(&args, &mut std::io::stdout().lock()),
     }
 }
 

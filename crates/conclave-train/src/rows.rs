@@ -148,7 +148,8 @@ impl Row {
         })
     }
 
-    fn is_jailbreak(&self) -> bool {
+    /// Whether it comes from a collection of prompts that talk models out of their rules.
+    pub fn is_jailbreak(&self) -> bool {
         self.source.starts_with("jailbreakhub")
             || ["self_reminder_jailbreaks", "gptfuzz_templates"].contains(&self.source.as_str())
     }
