@@ -1,5 +1,6 @@
 //! The detector: compiled once, shared by all.
 
+use crate::care::CareLines;
 use crate::classifier::CLASSIFIER_CAP;
 use crate::combine::{Scores, Seen};
 use crate::fold::plain_text;
@@ -30,6 +31,7 @@ pub(crate) const FRAME_RELAXATION: u8 = 10;
 /// Reads texts. Cheap to share, `Send + Sync`; nothing is compiled per call.
 pub struct Detector {
     book: Book,
+    care: CareLines,
     classifier: Option<Arc<dyn TextClassifier>>,
 }
 
@@ -68,7 +70,14 @@ impl Detector {
     /// When one of the files cannot be used; the error names the file and the rule.
     pub fn with_extra(files: &[(&str, &str)]) -> Result<Self, DetectError> {
         let all: Vec<_> = BUILTIN.iter().chain(files).copied().collect();
-        Ok(Self { book: Book::compile(&all)?, classifier: None })
+        Ok(Self { book: Book::compile(&all)?, care: CareLines::builtin()?, classifier: None })
+    }
+
+    /// Whether the person is not in crisis, but near enough that help is offered beside the reply.
+    #[must_use]
+    pub fn calls_for_care(&self, reading: &Reading) -> bool {
+        let crisis = reading.crisis;
+        !crisis.is_crisis() && crisis.hundredths() >= self.care.line_of(&reading.language)
     }
 
     /// Every rule it reads by, in the order of the files.
@@ -116,6 +125,9 @@ impl Detector {
                     said.push(text);
                     let together = self.together(&said, mode).map(|reading| reading.harm);
                     trend.observe(last.harm.max(last.crisis), together.unwrap_or(Score::ZERO));
+                    if last.is_doubt() {
+                        trend.note_doubt(text);
+                    }
                     whole.absorb(sight, offset);
                     offset += text.chars().count() + 1;
                 }

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** pure: the same text gives the same reading, in linear time and bounded memory.
 
+mod care;
 mod classifier;
 mod combine;
 mod conversation;
@@ -29,5 +30,5 @@ pub use error::DetectError;
 pub use explain::{ReadingExplanation, Replacement, SignalContribution, ThresholdStep};
 pub use fold::{WordTable, plain_form};
 pub use manner::{AsReply, Manner, MannerFault};
-pub use reading::{Frame, Reading, Signal, SignalKind};
+pub use reading::{Frame, NamedCategory, Reading, Signal, SignalKind};
 pub use trend::{Escalation, READ_TOGETHER, Trend};

@@ -27,6 +27,11 @@ const TOGETHER: u8 = 12;
 /// So many of the last messages of a person are read as one text.
 pub const READ_TOGETHER: usize = 3;
 
+/// So many doubts of one conversation are remembered.
+const DOUBTS_KEPT: usize = 4;
+/// From this many doubts in one conversation on they are refused.
+const DOUBTS_REFUSED: usize = 3;
+
 /// Which rules of escalation hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -84,9 +89,51 @@ pub struct Trend {
     pub now: Escalation,
     /// The rules that held at any message so far.
     pub ever: Escalation,
+    /// Marks of the last messages that were in doubt, newest first; 0 stands for none. A mark and not a count,
+    /// so that who sends the same words again is not doubted again.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub doubts: [u32; DOUBTS_KEPT],
+}
+
+fn are_none(doubts: &[u32; DOUBTS_KEPT]) -> bool {
+    doubts.iter().all(|mark| *mark == 0)
+}
+
+/// A small mark of a text (FNV-1a), the same on every machine and never 0.
+fn mark_of(text: &str) -> u32 {
+    let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    text.bytes().fold(0x811c_9dc5, mix).max(1)
 }
 
 impl Trend {
+    /// Notes a message that is in doubt.
+    pub fn note_doubt(&mut self, text: &str) {
+        let mark = mark_of(text);
+        if !self.doubts.contains(&mark) {
+            self.doubts.rotate_right(1);
+            self.doubts[0] = mark;
+        }
+    }
+
+    /// Lets go of doubts about anything but these messages. People without a name who begin with the same
+    /// words share what is remembered, and nobody answers for another's words.
+    pub fn keep_doubts_about<'a>(&mut self, messages: impl IntoIterator<Item = &'a str>) {
+        let known: Vec<u32> = messages.into_iter().map(mark_of).collect();
+        for mark in &mut self.doubts {
+            if !known.contains(mark) {
+                *mark = 0;
+            }
+        }
+        // Marks stand before gaps, so that the oldest is the one that is dropped.
+        self.doubts.sort_by_key(|mark| *mark == 0);
+    }
+
+    /// Whether there were so many doubts that another is refused.
+    #[must_use]
+    pub fn refuses_doubts(&self) -> bool {
+        self.doubts.iter().filter(|mark| **mark != 0).count() >= DOUBTS_REFUSED
+    }
+
     /// Takes in one message's risk, the larger of harm and crisis, and the harm of the last
     /// [`READ_TOGETHER`] messages read as one text.
     pub fn observe(&mut self, risk: Score, together: Score) {
@@ -167,6 +214,29 @@ mod tests {
         let trend = trend_of(&[0, 60, 0, 0]);
         assert!(trend.escalating());
         assert!(!trend.now.any());
+    }
+
+    #[test]
+    fn the_third_doubt_is_refused_and_the_same_words_are_one() {
+        let mut trend = Trend::default();
+        for text in ["one", "one", "two", "one"] {
+            trend.note_doubt(text);
+            assert!(!trend.refuses_doubts(), "{text}");
+        }
+        trend.note_doubt("three");
+        assert!(trend.refuses_doubts());
+        let mut shared = trend;
+        shared.keep_doubts_about(["hello", "two", "three"]);
+        assert!(!shared.refuses_doubts(), "somebody else's words");
+        shared.note_doubt("four");
+        assert!(shared.refuses_doubts());
+    }
+
+    #[test]
+    fn a_trend_stored_before_doubts_were_remembered_is_still_read() {
+        let stored = serde_json::to_value(trend_of(&[5, 12])).unwrap();
+        assert!(stored.get("doubts").is_none(), "{stored}");
+        assert_eq!(serde_json::from_value::<Trend>(stored).unwrap(), trend_of(&[5, 12]));
     }
 
     #[test]
