@@ -82,7 +82,7 @@ const SPECIAL: [Special; 5] = [
         sample: |one| one.sample(Task::Injection),
     },
     Special {
-        name: "injection, or blocked as harm",
+        name: "injection, or seen as harm",
         scope: "injection",
         holds: |one| one.row.task == Task::Injection,
         sample: Outcome::sample_any,
@@ -226,7 +226,7 @@ mod tests {
             find(&groups, Kind::Special, "injection", "injection vs ordinary chat").unwrap();
         assert_eq!((injection.figures.harmful, injection.figures.safe), (1, 1));
         assert_eq!(injection.figures.recall.unwrap().value, 1.0);
-        let any = find(&groups, Kind::Special, "injection", "injection, or blocked as harm");
+        let any = find(&groups, Kind::Special, "injection", "injection, or seen as harm");
         assert_eq!(any.unwrap().figures.n, 1);
     }
 }

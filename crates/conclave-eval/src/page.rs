@@ -30,10 +30,11 @@ const HEADLINE: [Column; 11] = [
     ("harmful blocked", |figures| figures.harmful_blocked),
 ];
 /// A part has often only one class, so that the rest would be empty.
-const PARTS: [Column; 6] = [
+const PARTS: [Column; 7] = [
     ("recall", |figures| figures.recall),
     ("FPR", |figures| figures.fpr),
     ("safe blocked", |figures| figures.safe_blocked),
+    ("harmful blocked", |figures| figures.harmful_blocked),
     ("safe ≥ .70", |figures| figures.safe_over_floor),
     ("AUROC", |figures| figures.auroc),
     ("AUPRC", |figures| figures.auprc),
