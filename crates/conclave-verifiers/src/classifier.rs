@@ -4,6 +4,7 @@
 //! is a concern, not a veto.
 
 use crate::acts::{Acts, Lexicon};
+use crate::content::{ASKED_FROM, HARMLESS_QUESTION, RECOGNISED_FROM};
 use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
@@ -12,15 +13,7 @@ use std::sync::Arc;
 
 /// From this score on the content speaks for itself.
 const CERTAIN_FROM: u8 = 90;
-/// How much more is needed where the person asked for nothing harmful: an honest answer to a
-/// harmless question may have to name a harm.
-const HARMLESS_QUESTION: u8 = 20;
-/// A request at the edge of the line is not yet a harmful one.
-const ASKED_FROM: u8 = 40;
-/// From this score on the trained model's word is a concern: forty in a thousand harmless replies reach it. Alone it
-/// withholds nothing there; together with the doubt of the others it does.
-const RECOGNISED_FROM: u8 = 10;
-/// The same for a story, which may be dark: fifteen in a thousand reach it.
+/// [`RECOGNISED_FROM`] for a story, which may be dark: fifteen in a thousand reach it.
 const RECOGNISED_IN_STORIES: u8 = 15;
 /// How much surer the trained model must be of a reply that declines or helps.
 const EXCUSED_SLACK: u8 = 30;
@@ -77,7 +70,7 @@ fn excused(case: &Case, acts: &Acts) -> bool {
 
 fn said(case: &Case, acts: &Acts) -> Option<Objection> {
     let harm = content::moderated(case, acts, case.reply.harm.hundredths());
-    let strict = case.input.is_harmful() || content::is_for_children(case);
+    let strict = content::is_harm_asked(case, acts) || content::is_for_children(case);
     let slack = if strict { 0 } else { HARMLESS_QUESTION };
     let under = harm < case.reply.threshold.hundredths().saturating_add(slack);
     if under || excused(case, acts) {

@@ -14,6 +14,15 @@ const HELP_EXCUSES_UNDER: u8 = 80;
 /// How long a reply is at least when it carries something out.
 const SUBSTANCE_FROM: usize = 40;
 
+/// A request at the edge of the line is not yet a harmful one.
+pub const ASKED_FROM: u8 = 40;
+/// From this score on the trained model's word of a reply is a concern: forty in a thousand harmless replies
+/// reach it. Alone it withholds nothing there; together with the doubt of the others it does.
+pub const RECOGNISED_FROM: u8 = 10;
+/// How much more a reply's words must say where the person asked for nothing harmful: an honest answer to a
+/// harmless question may have to name a harm.
+pub const HARMLESS_QUESTION: u8 = 20;
+
 /// A message longer than this tells something; what it asks is for the detector to say.
 const REQUEST_MAX: usize = 300;
 
@@ -47,10 +56,32 @@ fn hands_over(acts: &Acts) -> bool {
     means && acts.sentences(Act::Refuses) < 2
 }
 
+/// Whether the person's words count as a request for harm. A doubt alone does not: an answer to its harmless
+/// meaning carries out nothing. It does once something else bears it out, in the reply or in the request.
+#[must_use]
+pub fn is_harm_asked(case: &Case, acts: &Acts) -> bool {
+    case.input.is_harmful() && (!case.input.is_doubt() || is_borne_out(case, acts))
+}
+
+fn is_borne_out(case: &Case, acts: &Acts) -> bool {
+    let said = case.reply.harm.hundredths();
+    let trained = case.reply.as_reply.map_or(0, |reply| reply.harm.hundredths());
+    case.reply.floor
+        || acts.turn.now(Cue::AsksHarm) >= ASKED_FROM
+        || acts.does(Act::GivesMeans)
+        || trained >= RECOGNISED_FROM
+        || said >= case.reply.threshold.hundredths().saturating_add(HARMLESS_QUESTION)
+}
+
 /// How harmful what the person asks for is, in hundredths; zero where nothing harmful is asked.
 #[must_use]
 pub fn asked(case: &Case, acts: &Acts) -> u8 {
-    let read = if case.input.is_harmful() { case.input.harm.hundredths() } else { 0 };
+    let read = match (is_harm_asked(case, acts), case.input.is_doubt()) {
+        (false, _) => 0,
+        // What was in doubt and is borne out is no request at the edge of the line any more.
+        (true, true) => case.input.harm.hundredths().max(ASKED_FROM),
+        (true, false) => case.input.harm.hundredths(),
+    };
     let personal = acts.turn.is(Cue::RawEmotion) || acts.turn.letters > REQUEST_MAX;
     if personal { read } else { read.max(acts.turn.now(Cue::AsksHarm)) }
 }
@@ -139,7 +170,7 @@ fn of_reply(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
 /// a little less than the request itself, because what was carried out may be less than what was
 /// asked.
 fn of_request(case: &Case, acts: &Acts, fields: &[Category]) -> u8 {
-    if !case.input.is_harmful() || !carries_out(acts) || is_guessed(case) {
+    if !is_harm_asked(case, acts) || !carries_out(acts) || is_guessed(case) {
         return 0;
     }
     let asked = fields

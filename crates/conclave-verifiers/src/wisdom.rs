@@ -4,6 +4,7 @@
 //! human life when asked about it is.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
+use crate::content::ASKED_FROM;
 use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
@@ -149,6 +150,3 @@ fn goes_along(case: &Case, acts: &Acts) -> Option<Objection> {
         Objection::concern(Reason::CompliesWithHarm, confidence, rules)
     })
 }
-
-/// A request at the edge of the line is not yet a harmful one.
-const ASKED_FROM: u8 = 40;

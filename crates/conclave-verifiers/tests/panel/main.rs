@@ -9,6 +9,7 @@
 )]
 
 mod datasets;
+mod doubt;
 mod hidden;
 mod latency;
 mod manner;
