@@ -127,6 +127,8 @@ named! {
         Injection = "injection",
         /// The person asks for harm.
         Harmful = "harmful",
+        /// It may be that the person asks for harm; one weak sign says so.
+        Doubt = "doubt",
         /// Words harm.
         Toxicity = "toxicity",
         /// Nobody offers the model.

@@ -103,6 +103,7 @@ impl ApiError {
             | GuardCode::PersonalData
             | GuardCode::Injection
             | GuardCode::Harmful
+            | GuardCode::Doubt
             | GuardCode::Toxicity
             | GuardCode::ConsentUnverified
             | GuardCode::NoBudgetKept

@@ -51,6 +51,29 @@ impl AuditFailure {
     }
 }
 
+/// What happens to an input that may be meant to do harm, where one weak sign alone says so; the stricter
+/// is the greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDoubt {
+    /// It is marked and treated as strictly as possible.
+    #[default]
+    Flag,
+    /// It is refused.
+    Block,
+}
+
+/// Whether a reply to somebody who seems to have a hard time ends with a sentence that offers help.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CareOffer {
+    /// It does.
+    #[default]
+    On,
+    /// It does not, except where children read.
+    Off,
+}
+
 /// When a conversation that runs away is stopped for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -185,6 +208,12 @@ pub struct TenantPolicy {
     pub bars_min: Option<Bars>,
     /// Whether an attempt to override instructions is refused instead of flagged.
     pub block_injection: bool,
+    /// What happens to an input in doubt; stricter than the operator's only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_doubt: Option<OnDoubt>,
+    /// Whether help is offered beside replies to people who seem to have a hard time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub care: Option<CareOffer>,
     /// What happens to identifying data in conversations.
     pub personal_data: PersonalDataPolicy,
     /// Guards that only watch: what they find is recorded and changes nothing. What reaches the
@@ -226,6 +255,8 @@ impl Default for TenantPolicy {
             harm_threshold: None,
             bars_min: None,
             block_injection: false,
+            on_doubt: None,
+            care: None,
             personal_data: PersonalDataPolicy::default(),
             monitor_guards: Vec::new(),
             require_consent_for_agents: Vec::new(),
@@ -440,6 +471,7 @@ impl TenantPolicy {
             alert_at_percent,
             breaker,
             modes,
+            care,
             monitor_guards,
             retention_days
         );
@@ -457,6 +489,7 @@ impl TenantPolicy {
             (one, other) => one.or(other),
         };
         self.block_injection |= defaults.block_injection;
+        self.on_doubt = self.on_doubt.max(defaults.on_doubt);
         self.personal_data = self.personal_data.strictest(defaults.personal_data);
         self.rates = self.rates.strictest(defaults.rates);
         self

@@ -135,3 +135,27 @@ fn only_what_the_operator_states_about_replies_binds_a_tenant() {
         assert_eq!(tenant.over(&operator).personal_data.reply_data(), expected);
     }
 }
+
+#[test]
+fn a_doubt_is_refused_where_either_says_so_and_care_is_the_tenants_to_switch() {
+    let policy = |value: serde_json::Value| TenantPolicy::parse(value).unwrap();
+    let block = policy(json!({"on_doubt": "block", "care": "off"}));
+    let flag = policy(json!({"on_doubt": "flag", "care": "on"}));
+    let none = TenantPolicy::default();
+    assert_eq!(flag.clone().over(&block).on_doubt, Some(OnDoubt::Block));
+    assert_eq!(block.clone().over(&flag).on_doubt, Some(OnDoubt::Block));
+    assert_eq!(none.clone().over(&flag).on_doubt, Some(OnDoubt::Flag));
+    assert_eq!(none.over(&block).care, Some(CareOffer::Off));
+    assert_eq!(block.over(&flag).care, Some(CareOffer::Off));
+}
+
+#[test]
+fn a_wrong_word_about_doubt_or_care_is_refused_with_what_may_stand_there() {
+    for (policy, wanted) in [
+        (json!({"on_doubt": "ignore"}), ["flag", "block"]),
+        (json!({"care": "never"}), ["on", "off"]),
+    ] {
+        let error = TenantPolicy::parse(policy).unwrap_err().to_string();
+        assert!(wanted.iter().all(|word| error.contains(word)), "{error}");
+    }
+}

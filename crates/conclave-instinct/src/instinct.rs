@@ -110,7 +110,9 @@ impl Instinct {
             }
             GuardCode::Cultural | GuardCode::Sacred | GuardCode::NoElders => Duty::Culture,
             GuardCode::Injection => return Some(self.for_category(Category::Injection)),
-            GuardCode::Harmful | GuardCode::Toxicity => return Some(DirectiveId::FIRST),
+            GuardCode::Harmful | GuardCode::Doubt | GuardCode::Toxicity => {
+                return Some(DirectiveId::FIRST);
+            }
             GuardCode::GuardFailed => match finding.guard {
                 GuardKind::Culture => Duty::Culture,
                 GuardKind::Consent => Duty::Consent,

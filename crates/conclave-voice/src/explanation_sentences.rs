@@ -126,6 +126,13 @@ bilingual! {
             "What was written sounded as if somebody might be in danger or in great pain.",
             "書かれた内容から、どなたかが危険な状態か、とてもつらい状態かもしれないと思われました。"
         }
+        /// The person seemed to have a hard time, and help was offered beside the reply.
+        CareOffered {
+            "What you wrote sounded as if something might be weighing on you, so a sentence that says \
+             where you can talk to somebody was added to the reply.",
+            "書かれた内容から、つらいことがあるのかもしれないと思われたため、相談できるところを伝える\
+             一文を返事に添えました。"
+        }
         /// What was written over time asks for a little more care.
         DriftYellow {
             "What you have written over some time gave reason for a little more care, so replies have \
@@ -215,6 +222,13 @@ bilingual! {
              by, so it was marked.",
             "送られた内容の一部が、システムの決まりを変えようとするもののように見えたため、印が\
              付けられました。"
+        }
+        /// There was a doubt about what was asked, and it was not refused.
+        DoubtMark {
+            "What you wrote could also be read as a request that would hurt somebody. That was only a \
+             doubt, so it was not refused; the reply had to pass the strictest check.",
+            "書かれた内容は、誰かを傷つけることを求めているとも読めました。疑いにとどまるためお断りは\
+             せず、返事に最も厳しい確認を行いました。"
         }
         /// Identifying data was replaced before a model saw it.
         RedactedBefore {

@@ -53,6 +53,10 @@ const fn sentences(code: GuardCode) -> (&'static str, &'static str) {
             "What was asked for, or what would be said, could hurt somebody.",
             "求められた内容、または返すことになる内容が、誰かを傷つけるおそれがあります。",
         ),
+        GuardCode::Doubt => (
+            "It may be meant harmlessly, and could also be meant to hurt somebody.",
+            "害のない意味にも、誰かを傷つける意味にも読めます。",
+        ),
         GuardCode::UnknownModel => {
             ("This model is not offered here.", "このモデルはここでは提供されていません。")
         }

@@ -7,6 +7,7 @@
 
 mod bilingual;
 mod contribution_phrases;
+mod doubt_advisory;
 mod draw;
 mod error;
 mod explanation_sentences;
@@ -20,6 +21,7 @@ mod resources;
 mod responder;
 
 pub use contribution_phrases::{ContributionPhrase, FixedPhrase, sensor_phrase};
+pub use doubt_advisory::doubt_advisory;
 pub use error::VoiceError;
 pub use explanation_sentences::{ExplanationSentence, FixedSentence, reason_phrase};
 pub use field::{Elements, Field, FieldState, Layer, Sensor, SensorState};

@@ -105,6 +105,8 @@ struct Labels {
     separator: String,
     hours_open: String,
     hours_close: String,
+    care: String,
+    care_unknown: String,
 }
 
 /// How fresh a fact is.
@@ -214,6 +216,51 @@ impl Resources {
         }
     }
 
+    /// One sentence that offers help beside a reply, to somebody who is not in crisis: the first line of
+    /// the country that can be called or written to, or the directory where there is none.
+    #[must_use]
+    pub fn care_sentence(&self, country: Option<&str>, language: &str) -> String {
+        let language = Language::of_tag(language);
+        let labels = self.labels(language);
+        let directory = self.wording.directory.first().map_or("", |one| one.url.as_str());
+        let found = self.find(country, language);
+        let line = found.and_then(|country| country.lines.iter().find(|one| has_number(one)));
+        match found.zip(line) {
+            None => labels.care_unknown.replace("{directory}", directory),
+            Some((country, line)) => {
+                let named = format!("{}{}{}", line.name, labels.separator, ways(line, labels));
+                labels
+                    .care
+                    .replace("{line}", &named)
+                    .replace("{number}", &country.emergency)
+                    .replace("{directory}", directory)
+            }
+        }
+    }
+
+    /// Whether a text offers that help already: it names a line of the country with a number, or a
+    /// directory. The sentence and the whole block do.
+    #[must_use]
+    pub fn offers_care(&self, text: &str, country: Option<&str>, language: &str) -> bool {
+        let found = self.find(country, Language::of_tag(language));
+        let mut lines = found.iter().flat_map(|country| &country.lines);
+        let is_named = |line: &CrisisLine| {
+            let mut numbers = line.call.iter().chain(&line.text);
+            text.contains(&line.name) && numbers.any(|number| text.contains(number))
+        };
+        lines.any(is_named) || self.wording.directory.iter().any(|one| text.contains(&one.url))
+    }
+
+    /// The reply with that sentence after it, unless it offers the help already.
+    #[must_use]
+    pub fn append_care(&self, reply: &str, country: Option<&str>, language: &str) -> String {
+        let reply = reply.trim_end();
+        if self.offers_care(reply, country, language) {
+            return reply.to_owned();
+        }
+        format!("{reply}\n\n{}", self.care_sentence(country, language))
+    }
+
     /// What was never checked, or more than twelve months before `today`.
     #[must_use]
     pub fn stale(&self, today: Date) -> Vec<Stale> {
@@ -275,6 +322,10 @@ fn check(file: &str, country: &Country) -> Result<(), VoiceError> {
         }
         None => Ok(()),
     }
+}
+
+const fn has_number(line: &CrisisLine) -> bool {
+    line.call.is_some() || line.text.is_some()
 }
 
 fn unknown_country(labels: &Labels) -> Vec<String> {

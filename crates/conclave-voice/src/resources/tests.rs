@@ -108,3 +108,35 @@ fn a_line_nobody_could_reach_is_refused() {
     assert_eq!(error.to_string(), "mine.toml: missing a way to reach Nobody (US)");
     assert!(builtin().overridden("mine.toml", "country = 3").is_err());
 }
+
+#[test]
+fn care_is_one_sentence_with_a_line_an_emergency_number_and_a_directory() {
+    let resources = builtin();
+    for language in ["en", "ja"] {
+        for code in resources.countries() {
+            let sentence = resources.care_sentence(Some(code), language);
+            assert!(!sentence.contains(['{', '\n', '*', '＊']), "{sentence}");
+            assert!(sentence.contains("https://findahelpline.com"), "{sentence}");
+            if resources.lines(code).iter().any(has_number) {
+                assert!(sentence.contains(&resources.countries[code].emergency), "{sentence}");
+            }
+        }
+    }
+    let us = resources.care_sentence(Some("US"), "en");
+    assert!(us.contains("988 Suicide & Crisis Lifeline: call 988"), "{us}");
+    let ja = resources.care_sentence(None, "ja");
+    assert!(ja.contains("よりそいホットライン：電話 0120-279-338"), "{ja}");
+}
+
+#[test]
+fn care_is_appended_once_and_not_beside_the_block() {
+    let resources = builtin();
+    for (country, language) in [(Some("US"), "en"), (None, "ja"), (None, "en"), (Some("XX"), "ja")]
+    {
+        let once = resources.append_care("Good night.", country, language);
+        assert!(once.starts_with("Good night.\n\n"), "{once}");
+        assert_eq!(resources.append_care(&once, country, language), once);
+        let blocked = resources.append("Good night.", country, language);
+        assert_eq!(resources.append_care(&blocked, country, language), blocked);
+    }
+}
