@@ -36,5 +36,5 @@ pub use matter::{
     ConsentQuestion, ExcessTokens, Hold, Matter, MatterContent, Memory, PriorApproval, Purpose,
     Remembered, Turn,
 };
-pub use settings::{AuditFailure, Settings, StreamPolicy};
+pub use settings::{AuditFailure, OnDoubt, Settings, StreamPolicy};
 pub use talk::Vectors;

@@ -1,7 +1,7 @@
 //! What an operator may set about turns; what the directives fix is not here.
 
 use conclave_core::{Bars, Mode, Scrutiny, Sensitivity};
-pub use conclave_govern::AuditFailure;
+pub use conclave_govern::{AuditFailure, OnDoubt};
 use conclave_ledger::{Draft, Kind};
 use conclave_ports::Stamp;
 use std::time::Duration;
@@ -36,6 +36,8 @@ pub struct Settings {
     pub modes_allowed: Vec<Mode>,
     /// Whether an attempt to override instructions is refused instead of flagged.
     pub block_injection: bool,
+    /// What happens to an input in doubt; a tenant may be stricter.
+    pub on_doubt: OnDoubt,
     /// Whether people look at what waits; a message says so where the tenant has somebody who does.
     pub staffed: bool,
     /// What happens to a reply whose decision no disk takes; a tenant may be stricter.
@@ -67,6 +69,7 @@ impl Settings {
             bars_min: None,
             modes_allowed: Mode::ALL.to_vec(),
             block_injection: false,
+            on_doubt: OnDoubt::Flag,
             staffed: false,
             audit_failure: AuditFailure::Hold,
             stream: StreamPolicy::Buffered,

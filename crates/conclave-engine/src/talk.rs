@@ -234,14 +234,16 @@ impl Engine {
         let mut remembered = self.memory.recall(&who).await;
         let drift_before =
             remembered.course.as_ref().map(conclave_detect::Course::state).unwrap_or_default();
-        let mut reading = match purpose {
+        let reading = match purpose {
             // Nothing of what becomes a vector is judged.
             Purpose::Embeddings => Reading::empty(turn.context.mode),
-            _ => self.read_turn(&turn, id, &mut remembered).await,
+            _ => {
+                remembered.keep_own_doubts(&turn.conversation);
+                let threshold = policy.policy.harm_threshold.map(Threshold::new);
+                let threshold = threshold.and_then(Result::ok);
+                self.read_turn(&turn, id, threshold, &mut remembered).await
+            }
         };
-        if let Some(Ok(own)) = policy.policy.harm_threshold.map(Threshold::new) {
-            reading.threshold = reading.threshold.min(own);
-        }
         let scrutiny = reading::scrutiny(&turn.context, &reading, &remembered)
             .max(self.settings.scrutiny_min)
             .max(policy.policy.scrutiny_min.unwrap_or_default());
@@ -284,6 +286,7 @@ impl Engine {
         &self,
         turn: &Turn,
         id: conclave_core::AuditId,
+        threshold: Option<Threshold>,
         remembered: &mut crate::Remembered,
     ) -> Reading {
         let messages = MessagesToRead::since(turn, remembered.trend.messages);
@@ -291,6 +294,9 @@ impl Engine {
         let is_new = messages.is_new;
         let read = move |detector: &Detector| messages.read(detector);
         let mut heard = off_thread::reading(&self.detector, read).await;
+        if let Some(own) = threshold {
+            heard.iter_mut().for_each(|message| message.lower_threshold(own));
+        }
         // What is too long ago to be read was said all the same, and is not brought up again.
         remembered.trend.messages = remembered.trend.messages.saturating_add(skipped);
         let last = heard.pop();

@@ -2,7 +2,8 @@
 
 use crate::bare;
 use crate::config::{
-    AuditFailureName, Config, ModeName, OnInjection, OnInputBlock, ScrutinyName, StreamName,
+    AuditFailureName, Config, ModeName, OnDoubtName, OnInjection, OnInputBlock, ScrutinyName,
+    StreamName,
 };
 use crate::outbox::GuardedPost;
 use crate::prices::{Prices, steward};
@@ -334,6 +335,10 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> anyhow::Result<Settings
         sensitive_models: config.recipes.sensitive_models.clone(),
         staffed: config.reviews.staffed,
         block_injection: config.policy.on_injection == OnInjection::Block,
+        on_doubt: match config.policy.on_doubt {
+            OnDoubtName::Flag => conclave_engine::OnDoubt::Flag,
+            OnDoubtName::Block => conclave_engine::OnDoubt::Block,
+        },
         policy: digest(config)?,
         ..Settings::standard(pseudonym_key)
     })

@@ -10,7 +10,7 @@ use conclave_core::{
     Action, Ballot, Candidate, Cast, Category, Message, Mode, Role, Scrutiny, TurnContext, decide,
     intake,
 };
-use conclave_detect::{Detector, Reading, Signal};
+use conclave_detect::{Detector, Reading, Signal, Trend};
 use conclave_pii::Finder;
 use conclave_verifiers::{Case, Judge, floor_ballot};
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub struct CheckAnswer {
     pub escalating: bool,
     /// Identifying data, in the reply where there is one, else in the person's own messages.
     pub pii: Vec<PiiLine>,
-    /// Scores of what was seen.
+    /// Scores of what was seen, at or over the decision line of each.
     pub categories: BTreeMap<Category, f32>,
     /// What made the scores.
     pub signals: Vec<Signal>,
@@ -136,7 +136,10 @@ impl Checker {
         let spoken: Vec<_> = texts.iter().map(|(role, text)| (*role, text.as_ref())).collect();
         let conversation = self.detector.read_conversation(&spoken, question.mode);
         let mut answer = match &question.reply {
-            None => input_answer(&conversation.whole),
+            None => {
+                let action = input_action(&conversation.whole, &conversation.trend);
+                reading_answer(&conversation.whole, action)
+            }
             Some(reply) => self.reply_answer(question, reply, conversation.last),
         };
         answer.escalating = conversation.escalating;
@@ -156,7 +159,7 @@ impl Checker {
     fn reply_answer(&self, question: &Question, reply: &Candidate, input: Reading) -> CheckAnswer {
         let crisis = input.crisis.is_crisis();
         let context = TurnContext { mode: question.mode, ..TurnContext::default() };
-        let strict = crisis || question.mode == Mode::ChildSafe;
+        let strict = crisis || input.is_doubt() || question.mode == Mode::ChildSafe;
         let scrutiny = if strict { Scrutiny::Strict } else { Scrutiny::Normal };
         let injection = input.injection;
         let crisis_score = input.crisis;
@@ -183,12 +186,11 @@ impl Checker {
         CheckAnswer {
             verdict: verdict(reading.threshold.blocks(conclave_core::Score::new(harm))),
             harm,
-            action: action.as_str(),
             crisis: crisis_score.get(),
             injection: injection.get(),
             votes: ballots.iter().map(vote_line).collect(),
             safety_score: Some(f64::from(consensus.safety_score_e4()) / 1e4),
-            ..input_answer(reading)
+            ..reading_answer(reading, action)
         }
     }
 }
@@ -242,12 +244,18 @@ fn verdict(harmful: bool) -> &'static str {
     if harmful { "harmful" } else { "safe" }
 }
 
-fn input_answer(reading: &Reading) -> CheckAnswer {
-    let action = match (reading.is_harmful(), reading.injection.is_injection()) {
-        (true, _) => Action::Block,
-        (false, true) => Action::Flag,
-        (false, false) => Action::Deliver,
-    };
+/// What a gateway without a policy of its own would do with an input.
+fn input_action(reading: &Reading, trend: &Trend) -> Action {
+    let is_answered =
+        reading.is_doubt() && reading.mode != Mode::ChildSafe && !trend.refuses_doubts();
+    if reading.is_harmful() && !is_answered {
+        return Action::Block;
+    }
+    if is_answered || reading.injection.is_injection() { Action::Flag } else { Action::Deliver }
+}
+
+fn reading_answer(reading: &Reading, action: Action) -> CheckAnswer {
+    let categories = reading.named_categories().map(|one| (one.category, one.score.get()));
     CheckAnswer {
         verdict: verdict(reading.is_harmful()),
         harm: reading.harm.get(),
@@ -256,7 +264,7 @@ fn input_answer(reading: &Reading) -> CheckAnswer {
         injection: reading.injection.get(),
         escalating: false,
         pii: Vec::new(),
-        categories: reading.categories.iter().map(|(c, s)| (*c, s.get())).collect(),
+        categories: categories.collect(),
         signals: reading.signals.clone(),
         votes: Vec::new(),
         safety_score: None,

@@ -35,7 +35,7 @@ impl Engine {
         let is_harm = finding.is_some_and(|one| one.code == Some(GuardCode::Harmful));
         if is_harm {
             let in_crisis = matter.crisis().is_crisis();
-            let known = matter.reading.gravest();
+            let known = matter.reading.subject();
             let category = known.or_else(|| in_crisis.then_some(Category::SelfHarm));
             let named = category.map(|category| self.instinct.for_category(category));
             return Some(named.unwrap_or(DirectiveId::FIRST));

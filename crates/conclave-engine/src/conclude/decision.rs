@@ -94,6 +94,8 @@ pub struct Choice {
     pub released: String,
     /// The windows.
     pub windows: Vec<Window>,
+    /// Whether a sentence that offers help was added to the reply.
+    pub has_care: bool,
 }
 
 /// A part of a reply that left once the panel had passed it with all text before it.
@@ -146,6 +148,12 @@ impl Decision {
         self.choices.iter().filter_map(Choice::safety_score_e4).min()
     }
 
+    /// Whether a sentence that offers help was added to a reply.
+    #[must_use]
+    pub fn has_care(&self) -> bool {
+        self.choices.iter().any(|choice| choice.has_care)
+    }
+
     /// Why the model could not answer, if that is how it ended.
     #[must_use]
     pub fn failure(&self) -> Option<GenerationFailure> {
@@ -168,6 +176,7 @@ impl Choice {
             model_time: Duration::ZERO,
             released: String::new(),
             windows: Vec::new(),
+            has_care: false,
         }
     }
 

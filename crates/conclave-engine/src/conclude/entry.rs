@@ -161,6 +161,9 @@ pub(super) fn public_fields(
         pairs.push(("agent", Value::from(decision.purpose.as_str())));
     }
     pairs.extend(guard_rows(&decision.findings));
+    if decision.has_care() {
+        pairs.push(("care", Value::Bool(true)));
+    }
     if let Some(key) = &decision.key {
         pairs.push(("key", Value::from(key.as_str())));
     }

@@ -22,11 +22,11 @@ use crate::deliberate::joined;
 use crate::engine::Engine;
 use crate::matter::{Matter, Purpose, TurnContent};
 use conclave_core::{
-    Action, Category, Disposition, FinishReason, GuardCode, MicroUsd, Outcome, Passage, Phase,
-    Sensitivity, Usage, Verdict, Withheld,
+    Action, Category, Disposition, FinishReason, GuardCode, MicroUsd, Mode, Outcome, Passage,
+    Phase, Role, Sensitivity, Usage, Verdict, Withheld,
 };
 use conclave_failpoint as failpoint;
-use conclave_govern::{AuditFailure, NewReview, ReviewKind, ReviewPriority};
+use conclave_govern::{AuditFailure, CareOffer, NewReview, ReviewKind, ReviewPriority};
 use conclave_ledger::{Draft, Kind, Value};
 use conclave_money::BudgetRefusal;
 use conclave_ports::trace::{self, SpanKind};
@@ -211,14 +211,21 @@ impl Engine {
 
     fn say_refusal(&self, matter: &Matter<TurnContent>, code: GuardCode) -> String {
         match code {
-            GuardCode::Harmful => self.say(matter, Situation::Refusal, matter.reading.gravest()),
+            GuardCode::Harmful => {
+                let speech = speech(matter, Situation::Refusal);
+                // Where help is, is named even where the subject is too much of a guess to be.
+                let is_self_harm = matter.reading.gravest() == Some(Category::SelfHarm);
+                let in_crisis = speech.in_crisis || is_self_harm;
+                let category = matter.reading.subject();
+                self.voices.say(&Speech { category, in_crisis, ..speech })
+            }
             GuardCode::Injection => self.say(matter, Situation::Refusal, Some(Category::Injection)),
             code => guard_sentence(code, language(matter)).to_owned(),
         }
     }
 
-    /// Looks at replies that the panel has passed; what may not leave is replaced by words of our own, and
-    /// to what may, a person in crisis gets the places to find help.
+    /// Looks at replies that the panel has passed; what may not leave is replaced by words of our own. After
+    /// what may, a person in crisis gets the places to find help, and one who is near it one sentence.
     pub(crate) async fn guard_replies(&self, matter: &mut Matter<TurnContent>) {
         if matter.content.choices.iter().any(|choice| choice.outcome.is_verified()) {
             let passage = self.guard(matter, Phase::After).await;
@@ -235,6 +242,7 @@ impl Engine {
         }
         let is_redacted = matter.is_redacted_after();
         let in_crisis = matter.crisis().is_crisis();
+        let offers_care = self.offers_care(matter);
         let resources = self.voices.resources();
         let language = language(matter).to_owned();
         let country = matter.context.country.clone();
@@ -247,6 +255,12 @@ impl Engine {
                     let text = &choice.delivered.text;
                     choice.delivered.text = resources.append(text, country.as_deref(), &language);
                 }
+                if offers_care && takes_sentence(&choice.delivered) {
+                    let text = &choice.delivered.text;
+                    let cared = resources.append_care(text, country.as_deref(), &language);
+                    choice.has_care = cared.len() > text.len();
+                    choice.delivered.text = cared;
+                }
             }
             // What has left by windows cannot be taken back; whatever else is said follows it.
             if !choice.released.is_empty() {
@@ -254,6 +268,24 @@ impl Engine {
                 choice.delivered.text = joined(&choice.released, text);
             }
         }
+    }
+
+    /// Whether replies to a person who is not in crisis, but near it, end with a sentence that offers help;
+    /// once for each message, however many replies a model needs for it.
+    fn offers_care(&self, matter: &Matter<TurnContent>) -> bool {
+        let is_off = matter.policy().care == Some(CareOffer::Off);
+        let is_for_children = matter.reading.mode == Mode::ChildSafe;
+        if !self.detector.calls_for_care(&matter.reading) || (is_off && !is_for_children) {
+            return false;
+        }
+        let since = matter.content.turn.conversation.iter().rev();
+        let mut since = since.take_while(|message| message.role != Role::User);
+        let country = matter.context.country.as_deref();
+        let resources = self.voices.resources();
+        !since.any(|message| {
+            message.role == Role::Assistant
+                && resources.offers_care(&message.content.as_text(), country, language(matter))
+        })
     }
 
     /// Makes one decision of a turn, records it and tells everybody who must know.
@@ -480,6 +512,14 @@ impl Engine {
 
 fn own_words(text: String, finish: FinishReason) -> Delivered {
     Delivered { text, finish, ..Delivered::default() }
+}
+
+/// Whether a sentence can stand after a reply: it says something to a person, and is no JSON that a program
+/// reads.
+fn takes_sentence(delivered: &Delivered) -> bool {
+    let is_structured = serde_json::from_str::<serde_json::Value>(&delivered.text)
+        .is_ok_and(|value| value.is_object() || value.is_array());
+    !delivered.text.trim().is_empty() && delivered.tool_calls.is_empty() && !is_structured
 }
 
 /// What is said in a situation, where nobody is promised.

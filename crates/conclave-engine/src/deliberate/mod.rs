@@ -27,7 +27,7 @@ use conclave_core::{
 use conclave_ports::trace::{self, SpanKind};
 use conclave_ports::{Model, ModelError, ModelRequest};
 use conclave_verifiers::Case;
-use conclave_voice::FieldState;
+use conclave_voice::{FieldState, Language, Shaping, doubt_advisory};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl<'a> Course<'a> {
         ModelRequest {
             body: turn.body.clone(),
             conversation: turn.conversation.clone(),
-            guidance: Some(shaping.guidance_with(&reasons)),
+            guidance: Some(self.guidance(&shaping, &reasons)),
             temperature: Some(shaping.temperature),
             field: self.field.clone(),
             crisis: self.matter.crisis(),
@@ -91,6 +91,19 @@ impl<'a> Course<'a> {
             seed: seed.wrapping_add(u64::from(attempt)),
             timeout: self.time_left(),
         }
+    }
+
+    /// What a model is told beside the conversation; in doubt also what to be careful about.
+    fn guidance(&self, shaping: &Shaping, reasons: &[Reason]) -> String {
+        let guidance = shaping.guidance_with(reasons);
+        if !self.matter.is_doubted() {
+            return guidance;
+        }
+        let reading = &self.matter.reading;
+        let stated = self.matter.context.language.as_deref();
+        let language = Language::of_tag(stated.unwrap_or(&reading.language));
+        let advisory = doubt_advisory(reading.subject(), language);
+        if guidance.is_empty() { advisory } else { format!("{advisory}\n\n{guidance}") }
     }
 
     /// What a model answers, if it does in time.
@@ -265,6 +278,7 @@ impl Engine {
             model_time: done.model_time,
             released: String::new(),
             windows: Vec::new(),
+            has_care: false,
         }
     }
 }

@@ -1,13 +1,17 @@
 //! What the person asks for, read before any model is asked: harm, and attempts to override instructions.
 //!
 //! Crisis is not a reason to stop; whoever is in crisis is answered in any case (see
-//! [`crate::conclude`]). Trend and drift raise scrutiny when the matter is admitted.
+//! [`crate::conclude`]). Trend, drift and doubt raise scrutiny when the matter is admitted.
+//!
+//! **Invariant:** a doubt is marked and not refused, except where children read, where a policy says so, and
+//! from the third in one conversation on.
 
 use super::{Examined, Guard, GuardError, within_patience};
 use crate::engine::Engine;
 use crate::matter::{Matter, Purpose, long_text, off_thread};
 use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Mode, Phase};
 use conclave_detect::Reading;
+use conclave_govern::OnDoubt;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -50,11 +54,15 @@ impl Guard for Interpretation {
 
 fn look(engine: &Engine, matter: &Matter) -> Finding {
     let reading = &matter.reading;
+    let is_doubt = reading.is_doubt();
     // A reply made elsewhere is judged whatever was asked; what was asked stands in the decision.
     if matter.purpose != Purpose::Verify {
-        if reading.is_harmful() {
-            let category = reading.gravest().map_or("harm", |category| category.as_str());
-            return blocked(GuardCode::Harmful, format!("The person asks for {category}."));
+        if reading.is_harmful() && !is_doubt {
+            let subject = reading.subject().map_or("harm", |category| category.as_str());
+            return blocked(GuardCode::Harmful, format!("The person asks for {subject}."));
+        }
+        if let Some(why) = doubt_refusal(engine, matter).filter(|_| is_doubt) {
+            return blocked(GuardCode::Harmful, why.to_owned());
         }
         let blocks = engine.settings.block_injection || matter.policy().block_injection;
         // Crisis wins contact over everything that could stop a turn.
@@ -62,16 +70,36 @@ fn look(engine: &Engine, matter: &Matter) -> Finding {
             return blocked(GuardCode::Injection, "It tries to override instructions.".to_owned());
         }
     }
+    if is_doubt {
+        let why = "It may be that the person asks for harm; one weak sign says so.";
+        return flagged(GuardCode::Doubt, why);
+    }
     injection_or_none(reading)
 }
 
-fn injection_or_none(reading: &Reading) -> Finding {
-    let kind = GuardKind::Interpretation;
-    if !reading.injection.is_injection() {
-        return Finding::passed(kind, Phase::Before);
+/// Why a doubt about what the person asks for is refused like harm.
+fn doubt_refusal(engine: &Engine, matter: &Matter) -> Option<&'static str> {
+    let strictest = matter.policy().on_doubt.max(Some(engine.settings.on_doubt));
+    if matter.reading.mode == Mode::ChildSafe {
+        Some("It may be that harm is asked for, and children may read.")
+    } else if strictest == Some(OnDoubt::Block) {
+        Some("It may be that harm is asked for, and the policy refuses doubts.")
+    } else if matter.remembered.trend.refuses_doubts() {
+        Some("It may be that harm is asked for, as before in this conversation.")
+    } else {
+        None
     }
-    let why = "Somebody tries to give orders to the model.";
-    Finding::new(kind, Phase::Before, Disposition::Flagged, GuardCode::Injection, why)
+}
+
+fn injection_or_none(reading: &Reading) -> Finding {
+    if !reading.injection.is_injection() {
+        return Finding::passed(GuardKind::Interpretation, Phase::Before);
+    }
+    flagged(GuardCode::Injection, "Somebody tries to give orders to the model.")
+}
+
+fn flagged(code: GuardCode, why: &str) -> Finding {
+    Finding::new(GuardKind::Interpretation, Phase::Before, Disposition::Flagged, code, why)
 }
 
 fn blocked(code: GuardCode, why: String) -> Finding {

@@ -1,6 +1,6 @@
 //! Long texts, read passage by passage: nothing of a text goes unread because much stands before it.
 
-use conclave_detect::Reading;
+use conclave_detect::{Reading, Signal};
 
 /// How much is read at once, in bytes.
 const PASSAGE_BYTES_MAX: usize = 20_000;
@@ -30,7 +30,8 @@ fn next(text: &str) -> (&str, Option<&str>) {
     (&text[..end], Some(&text[again..]))
 }
 
-/// The graver of two readings in everything that guards look at.
+/// The graver of two readings in everything that guards look at. What another rule saw in the milder text
+/// stands behind all that was seen in the graver one, because it was seen at other words.
 pub(crate) fn graver(one: Reading, other: Reading) -> Reading {
     let harm_of = |reading: &Reading| {
         reading.harm.max(reading.as_reply.as_ref().map_or(reading.harm, |reply| reply.harm))
@@ -46,6 +47,14 @@ pub(crate) fn graver(one: Reading, other: Reading) -> Reading {
         let known = grave.categories.entry(category).or_insert(score);
         *known = (*known).max(score);
     }
+    let end = grave.signals.iter().map(|one| one.end).max().unwrap_or(0);
+    let is_known = |one: &Signal| grave.signals.iter().any(|known| known.source == one.source);
+    let others: Vec<_> = mild.signals.into_iter().filter(|one| !is_known(one)).collect();
+    grave.signals.extend(others.into_iter().map(|one| Signal {
+        start: one.start + end,
+        end: one.end + end,
+        ..one
+    }));
     grave
 }
 

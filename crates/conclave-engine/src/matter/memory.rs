@@ -5,7 +5,7 @@
 //! **Invariant:** bounded: beyond so many conversations or people the archive is asked again.
 
 use super::reading::ReadMessage;
-use conclave_core::{AuditId, Score};
+use conclave_core::{AuditId, Message, Role, Score};
 use conclave_detect::{Course, Observed, Trend};
 use conclave_ports::StoredDecision;
 use conclave_ports::{Archive, ArchiveError, MEMORY_WORDS, Pseudonyms, Whose};
@@ -58,6 +58,19 @@ impl Remembered {
         let ReadMessage { reading, together, .. } = message;
         let harm = together.as_ref().map_or(Score::ZERO, |together| together.harm);
         self.trend.observe(reading.harm.max(reading.crisis), harm);
+        if reading.is_doubt() {
+            self.trend.note_doubt(&message.said);
+        }
+    }
+
+    /// Lets go of doubts that were not about this conversation. Who is named has conversations of their own,
+    /// and a client may bring the last message alone; then everything remembered counts.
+    pub(crate) fn keep_own_doubts(&mut self, conversation: &[Message]) {
+        let own = conversation.iter().filter(|one| one.role == Role::User);
+        let said: Vec<_> = own.map(|one| one.content.as_text()).collect();
+        if self.course.is_none() && said.len() > 1 {
+            self.trend.keep_doubts_about(said.iter().map(AsRef::as_ref));
+        }
     }
 
     /// Takes in the message of this turn.

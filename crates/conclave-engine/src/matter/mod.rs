@@ -303,6 +303,14 @@ impl<C: ?Sized> Matter<C> {
         self.has(|finding| finding.disposition == Disposition::Flagged)
     }
 
+    /// Whether it was let pass in doubt about what the person asks for.
+    #[must_use]
+    pub fn is_doubted(&self) -> bool {
+        self.has(|finding| {
+            finding.disposition == Disposition::Flagged && finding.code == Some(GuardCode::Doubt)
+        })
+    }
+
     /// Whether anything was replaced in what came back.
     #[must_use]
     pub fn is_redacted_after(&self) -> bool {

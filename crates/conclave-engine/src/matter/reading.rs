@@ -5,7 +5,7 @@
 use super::long_text::{graver, read_all};
 use super::memory::Remembered;
 use super::turn::{Turn, brought};
-use conclave_core::{Message, Mode, Role, Scrutiny, Sensitivity, TurnContext};
+use conclave_core::{Message, Mode, Role, Scrutiny, Sensitivity, Threshold, TurnContext};
 use conclave_detect::{Course, Detector, DriftState, READ_TOGETHER, Reading};
 
 /// So many earlier messages that were never seen are read with a turn.
@@ -41,6 +41,14 @@ pub(crate) struct ReadMessage {
 }
 
 impl ReadMessage {
+    /// Holds it to a stricter line of harm.
+    pub(crate) fn lower_threshold(&mut self, own: Threshold) {
+        let all = [Some(&mut self.reading), self.together.as_mut(), self.unanswered.as_mut()];
+        for reading in all.into_iter().flatten() {
+            reading.threshold = reading.threshold.min(own);
+        }
+    }
+
     /// What the person asks for now.
     pub(crate) fn asks(self) -> Reading {
         match self.unanswered {
@@ -125,6 +133,7 @@ pub(crate) fn scrutiny(
 ) -> Scrutiny {
     let drift = remembered.course.as_ref().map(Course::state).unwrap_or_default();
     let strict = reading.crisis.is_crisis()
+        || reading.is_doubt()
         || drift == DriftState::Red
         || context.minor
         || context.vulnerable

@@ -1,7 +1,9 @@
 //! The engine with every port in memory.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests say what they expect")]
 
+mod care;
 mod directives;
+mod doubt;
 mod explaining;
 mod fakes;
 mod floor;

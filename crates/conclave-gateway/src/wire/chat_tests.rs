@@ -3,7 +3,6 @@
 use super::*;
 use crate::error::Envelope;
 use conclave_engine::Delivered;
-use std::time::Duration;
 
 fn parse(value: Value) -> Result<ChatRequest, ApiError> {
     ChatRequest::parse(value)
@@ -72,15 +71,8 @@ fn every_wrong_shape_names_its_place() {
 }
 
 fn choice(outcome: Outcome, text: &str) -> Choice {
-    Choice {
-        outcome,
-        verdict: None,
-        attempts: Vec::new(),
-        delivered: Delivered { text: text.to_owned(), ..Delivered::default() },
-        model_time: Duration::ZERO,
-        released: String::new(),
-        windows: Vec::new(),
-    }
+    let delivered = Delivered { text: text.to_owned(), ..Delivered::default() };
+    Choice::undeliberated(outcome, delivered)
 }
 
 #[test]

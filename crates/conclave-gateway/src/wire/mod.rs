@@ -212,7 +212,8 @@ pub(crate) fn unsent_text(text: &str, sent: usize) -> &str {
 /// The value of the `conclave` key.
 pub(crate) fn own_fields(reply: &Reply) -> Value {
     let decision = &*reply.decision;
-    let categories: Vec<_> = decision.input.categories.keys().map(|c| c.as_str()).collect();
+    let named = decision.input.named_categories();
+    let categories: Vec<_> = named.map(|one| one.category.as_str()).collect();
     let mut fields = json!({
         "audit_id": decision.id.to_string(),
         "outcome": decision.outcome.as_str(),

@@ -120,7 +120,8 @@ fn circumstances(facts: &Facts<'_>) -> Vec<Sentence> {
     };
     let erased = facts.stored.is_erased().then_some(Fixed::Erased);
     let crisis = facts.is_true("crisis").then(|| crisis(facts));
-    [erased, crisis, drift].into_iter().flatten().map(Sentence::from).collect()
+    let care = facts.is_true("care").then_some(Fixed::CareOffered);
+    [erased, crisis, care, drift].into_iter().flatten().map(Sentence::from).collect()
 }
 
 /// What was done for somebody who seemed to be in danger. Only those who are talked to get help added.
@@ -164,7 +165,10 @@ fn block(facts: &Facts<'_>) -> Fixed {
     let code = stopping_guard(stored, facts.outcome).map(|row| row.code);
     let is = |one: GuardCode| code == Some(one.as_str());
     let threshold = stored.number("threshold");
-    if is(GuardCode::Harmful) || (threshold > 0 && stored.number("harm") >= threshold) {
+    // A doubt is over the line too and may be stopped for another reason, so that the numbers speak only
+    // where no guard is named.
+    let is_over = threshold > 0 && stored.number("harm") >= threshold;
+    if is(GuardCode::Harmful) || (code.is_none() && is_over) {
         Fixed::HarmBlocked
     } else if is(GuardCode::Injection) || is_override(stored) {
         Fixed::InjectionBlocked
@@ -192,6 +196,7 @@ fn marks(facts: &Facts<'_>) -> Vec<Sentence> {
     let is_redacted = |phase| rows.iter().any(|row| row.is_at(Disposition::Redacted, phase));
     [
         is_flagged(GuardCode::Cultural).then_some(Fixed::CommunityMark),
+        is_flagged(GuardCode::Doubt).then_some(Fixed::DoubtMark),
         (is_flagged(GuardCode::Injection) || is_override(facts.stored))
             .then_some(Fixed::InjectionMark),
         is_redacted(Phase::Before).then_some(Fixed::RedactedBefore),

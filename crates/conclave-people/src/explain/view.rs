@@ -34,6 +34,7 @@ pub fn decision_view(
         "safety_score": score.map(fraction),
         "attempts": stored.number("attempts"),
         "crisis": stored.public("crisis").and_then(Value::as_bool),
+        "care": stored.public("care").and_then(Value::as_bool).unwrap_or(false),
         "scrutiny": stored.text("scrutiny"),
         "mode": stored.text("mode"),
         "escalating": stored.public("escalating").and_then(Value::as_bool),

@@ -398,6 +398,9 @@ pub struct Policy {
     pub on_input_block: OnInputBlock,
     /// What an attempt to override instructions leads to.
     pub on_injection: OnInjection,
+    /// What an input leads to that may be meant to do harm, where one weak sign alone says so.
+    #[serde(skip_serializing_if = "OnDoubtName::is_default")]
+    pub on_doubt: OnDoubtName,
     /// Leaves the `conclave` key out of replies, for clients that refuse unknown fields.
     pub omit_own_fields: bool,
     /// What happens to a reply whose decision no disk takes.
@@ -432,6 +435,7 @@ impl Default for Policy {
             modes_allowed: vec![Normal, Technical, ChildSafe, Creative],
             on_input_block: OnInputBlock::Error,
             on_injection: OnInjection::Flag,
+            on_doubt: OnDoubtName::Flag,
             omit_own_fields: false,
             audit_failure: AuditFailureName::Hold,
             stream: StreamName::Buffered,
@@ -469,6 +473,24 @@ pub enum OnInputBlock {
     Error,
     /// 200 with `finish_reason: content_filter`.
     Reply,
+}
+
+/// What an input leads to that may be meant to do harm, where one weak sign alone says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDoubtName {
+    /// It is marked and treated as strictly as possible.
+    #[default]
+    Flag,
+    /// It is refused.
+    Block,
+}
+
+impl OnDoubtName {
+    // A policy that does not set it keeps the digest it had before this could be set.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What an attempt to override instructions leads to.
