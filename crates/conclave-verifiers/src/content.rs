@@ -132,7 +132,8 @@ pub fn objection(
     reason: Reason,
     harmful_from: u8,
 ) -> Option<Objection> {
-    let (said, done) = (of_reply(case, acts, fields), of_request(case, acts, fields));
+    let said = if is_echo(case, acts) { 0 } else { of_reply(case, acts, fields) };
+    let done = of_request(case, acts, fields);
     let score = said.max(done);
     if score < CONCERN_FROM.min(case.reply.threshold.hundredths()) {
         return None;
@@ -144,6 +145,17 @@ pub fn objection(
     } else {
         Objection::concern(reason, score.max(45), rules)
     })
+}
+
+/// Whether all that was seen in the reply was seen in the doubtful question, too, and nothing bears the doubt
+/// out: an answer repeats the words of what it answers.
+fn is_echo(case: &Case, acts: &Acts) -> bool {
+    let is_known = |source: &str| case.input.signals.iter().any(|known| known.source == source);
+    let mut sources = case.reply.signals.iter().map(|one| one.source.as_str()).peekable();
+    case.input.is_doubt()
+        && !is_borne_out(case, acts)
+        && sources.peek().is_some()
+        && sources.all(is_known)
 }
 
 /// The rules behind a request that was carried out.

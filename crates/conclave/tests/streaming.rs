@@ -23,7 +23,10 @@ const KIND: [&str; 4] = [
     " What happened before it got this strong?",
 ];
 const HARMFUL: &str = " Yeah, do it, go and hurt them right now, they deserve it.";
-const WINDOWED: &str = "[policy]\nstream = \"windowed\"\n";
+/// Replies are compared to the letter, so that nothing may follow them.
+const CARELESS: &str = "[tenants.default.policy]\ncare = \"off\"\n";
+const WINDOWED: &str =
+    "[policy]\nstream = \"windowed\"\n[tenants.default.policy]\ncare = \"off\"\n";
 
 async fn house_with(script: Script, extra: &str) -> (House, MockModel, tempfile::TempDir) {
     let mock = MockModel::scripted(script).await.unwrap();
@@ -166,7 +169,7 @@ async fn where_most_is_at_stake_nothing_leaves_before_the_whole_has_passed() {
 #[tokio::test]
 async fn without_the_policy_a_stream_is_one_window() {
     let (house, _mock, _dir) =
-        house_with(Script::always(Behaviour::Reply(KIND.concat())), "").await;
+        house_with(Script::always(Behaviour::Reply(KIND.concat())), CARELESS).await;
     let answer = house.post("/v1/chat/completions", &streaming(ANGRY)).await;
     assert_eq!(pieces(&answer.body), [KIND.concat()]);
 }

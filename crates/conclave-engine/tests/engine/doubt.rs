@@ -4,8 +4,8 @@
 use crate::fakes::Scripted;
 use crate::turns::{House, house, jury, turn};
 use conclave_core::{
-    Action, Candidate, Category, GuardCode, Message, Mode, Outcome, Role, Score, Scrutiny,
-    TenantId, TurnContext, UserId,
+    Action, Candidate, Category, DirectiveId, GuardCode, Message, Mode, Outcome, Role, Score,
+    Scrutiny, SessionId, TenantId, TurnContext, UserId,
 };
 use conclave_detect::{
     AsReply, ClassifierError, Detector, DriftMarks, Estimate, Manner, TextClassifier,
@@ -34,7 +34,7 @@ impl TextClassifier for Wordlist {
             Score::from_hundredths(found.map(|(_, score)| *score).max().unwrap_or(0))
         };
         Ok(Estimate {
-            harm: scored(&[("greyish", 45), ("blackish", 65)]),
+            harm: scored(&[("palish", 25), ("greyish", 45), ("blackish", 65)]),
             crisis: scored(&[("weighty", 30), ("重荷", 30)]),
             injection: Score::ZERO,
             frame: Score::ZERO,
@@ -57,7 +57,7 @@ words = ["brownish"]
 [[rule]]
 id = "test-ruse"
 class = "medium"
-all = ["test_ruse"]
+any = ["test_ruse"]
 "#;
 
 pub fn wary(lines: &[&'static str]) -> House {
@@ -134,7 +134,7 @@ async fn a_japanese_doubt_is_advised_and_explained_in_japanese() {
 }
 
 #[tokio::test]
-async fn what_is_no_doubt_is_refused_without_naming_a_guess() {
+async fn what_is_no_doubt_is_refused_as_before() {
     let house = wary(&[FINE]);
     let both = house.engine.deliver(turn("greyish and brownish")).await.unwrap().decision;
     assert_eq!((both.outcome, both.action), (Outcome::Blocked, Action::Block), "two signals");
@@ -181,8 +181,10 @@ async fn nobody_answers_for_the_doubts_of_strangers_who_began_with_the_same_word
             Message::text(Role::Assistant, "Hello."),
             Message::text(Role::User, text),
         ];
+        // As the gateway derives it where a client names none: of the person and their first words.
+        let session = SessionId::new(user.unwrap_or("nobody")).unwrap();
         let user = user.map(|name| UserId::new(name).unwrap());
-        Turn { conversation: said.into(), user, ..turn("") }
+        Turn { conversation: said.into(), user, session, ..turn("") }
     };
     let ask = async |turn: Turn| house.engine.deliver(turn).await.unwrap().decision.outcome;
     for text in ["greyish one", "greyish two", "greyish three", "greyish four"] {
@@ -211,6 +213,9 @@ async fn a_doubt_is_refused_where_the_tenant_or_the_operator_says_so() {
     set_policy(&mut house, json!({"on_doubt": "block"}));
     let refused = house.engine.deliver(turn("Something greyish.")).await.unwrap().decision;
     assert_eq!(refused.refusal, Some(GuardCode::Harmful));
+    let told = &refused.choices[0].delivered.text;
+    assert!(!told.is_empty() && !told.contains("weapon"), "a guess is not named: {told}");
+    assert_eq!(refused.directive, Some(DirectiveId::FIRST));
     set_policy(&mut house, json!({"on_doubt": "flag"}));
     let settings = Settings { on_doubt: OnDoubt::Block, ..(*house.engine.settings).clone() };
     house.engine.settings = Arc::new(settings);
@@ -222,11 +227,17 @@ async fn a_doubt_is_refused_where_the_tenant_or_the_operator_says_so() {
 async fn a_tenants_own_line_makes_a_doubt_of_what_lies_under_the_modes() {
     let mut house = wary(&[FINE]);
     set_policy(&mut house, json!({"harm_threshold": 50}));
-    let decision = house.engine.deliver(turn("Something greyish.")).await.unwrap().decision;
-    assert_eq!(decision.action, Action::Flag, "a laxer line than the mode's is not taken");
+    let pale = house.engine.deliver(turn("Something palish.")).await.unwrap().decision;
+    assert_eq!(pale.action, Action::Deliver, "a laxer line than the mode's is not taken");
     set_policy(&mut house, json!({"harm_threshold": 20}));
-    let decision = house.engine.deliver(turn("Something greyish.")).await.unwrap().decision;
-    assert_eq!(decision.action, Action::Flag);
+    for (text, expected) in [
+        ("Something palish.", Action::Flag),
+        ("Another palish thing.", Action::Flag),
+        ("One more palish thing.", Action::Block),
+    ] {
+        let pale = house.engine.deliver(turn(text)).await.unwrap().decision;
+        assert_eq!(pale.action, expected, "{text}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use conclave_core::{
     Ballot, Candidate, Category, Consensus, Message, Mode, Role, Score, Scrutiny, ToolCall,
     TurnContext, Vote, decide, intake,
 };
-use conclave_detect::{Detector, Reading};
+use conclave_detect::{Detector, Reading, Signal, SignalKind};
 use conclave_verifiers::{Case, Judge};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -128,6 +128,17 @@ fn reading(harm: f32, category: Option<Category>) -> Reading {
     reading.harm_unamplified = reading.harm;
     if let Some(category) = category.filter(|_| harm > 0.0) {
         reading.categories.insert(category, reading.harm);
+    }
+    // What a row states is certain, and no doubt.
+    if harm > 0.0 {
+        reading.signals.push(Signal {
+            kind: SignalKind::Pattern,
+            category: category.unwrap_or(Category::Violence),
+            start: 0,
+            end: 1,
+            weight: Score::ONE,
+            source: "stated".into(),
+        });
     }
     reading
 }
