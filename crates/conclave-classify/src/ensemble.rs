@@ -10,8 +10,11 @@ use crate::drift;
 use crate::sentences::sentences;
 use crate::{ClassifyError, Features, Linear, Transformer, Voice};
 use conclave_core::{Category, Score};
-use conclave_detect::{AsReply, ClassifierError, Estimate, Manner, MannerFault, TextClassifier};
+use conclave_detect::{
+    AsReply, ClassifierError, Estimate, Manner, MannerFault, TextClassifier, TierCount,
+};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The second tier cannot judge a text of which it knows less than this share.
 const UNDERSTANDS_FROM: f32 = 0.8;
@@ -53,6 +56,14 @@ pub struct Ensemble {
     second: Second,
     transformer_bytes: &'static [u8],
     transformer: OnceLock<Result<Transformer, ClassifyError>>,
+    asked: TiersAsked,
+}
+
+/// How often each tier was asked.
+#[derive(Default)]
+struct TiersAsked {
+    first: AtomicU64,
+    second: AtomicU64,
 }
 
 impl std::fmt::Debug for Ensemble {
@@ -109,6 +120,7 @@ impl Ensemble {
             second,
             transformer_bytes: include_bytes!("../../../data/models/transformer.bin"),
             transformer: OnceLock::new(),
+            asked: TiersAsked::default(),
         })
     }
 
@@ -128,6 +140,7 @@ impl Ensemble {
         let Some(logits) = transformer.logits_if_known(asked, judged, UNDERSTANDS_FROM) else {
             return Ok(None);
         };
+        self.asked.second.fetch_add(1, Ordering::Relaxed);
         if !logits.iter().all(|logit| logit.is_finite()) {
             return Err(ClassifyError::NotANumber);
         }
@@ -150,6 +163,7 @@ impl Ensemble {
 
     /// What a window says.
     fn window(&self, folded: &str, language: &str) -> Result<Estimate, ClassifyError> {
+        self.asked.first.fetch_add(1, Ordering::Relaxed);
         let features = features_of(folded);
         let first = self.with_sentences(folded, self.text.logits(&features));
         let group = group(language, folded);
@@ -208,6 +222,7 @@ impl Ensemble {
 
     /// The first tier's logits of a reply.
     fn reply_logits(&self, asked: &str, reply: &str) -> Vec<f32> {
+        self.asked.first.fetch_add(1, Ordering::Relaxed);
         let mut features = Features::default();
         features.read(reply, Voice::Reply);
         features.read(asked, Voice::Asked);
@@ -287,6 +302,12 @@ impl TextClassifier for Ensemble {
 
     fn may_be_slow(&self) -> bool {
         self.second != Second::Never
+    }
+
+    fn tier_counts(&self) -> Vec<TierCount> {
+        let count =
+            |tier, asked: &AtomicU64| TierCount { tier, asked: asked.load(Ordering::Relaxed) };
+        vec![count("first", &self.asked.first), count("second", &self.asked.second)]
     }
 
     fn text(&self, folded: &str, language: &str) -> Result<Estimate, ClassifierError> {
