@@ -144,8 +144,9 @@ pub struct CheckArgs {
     /// Read one JSON object a line from stdin, write one a line to stdout, in order.
     #[arg(long)]
     pub jsonl: bool,
-    /// Judge on so many threads, 1 to 256 [default: one a core].
-    #[arg(long, value_name = "N", value_parser = parse_jobs, requires = "jsonl")]
+    /// With --jsonl, judge on so many threads, 1 to 256 [default: one a core].
+    // That it requires --jsonl would not be asked where a text, which excludes that flag, is given.
+    #[arg(long, value_name = "N", value_parser = parse_jobs, requires = "jsonl", conflicts_with = "text")]
     pub jobs: Option<NonZeroUsize>,
     /// How texts are read.
     #[command(flatten)]
