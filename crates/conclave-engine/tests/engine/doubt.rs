@@ -101,9 +101,7 @@ async fn a_doubt_is_answered_with_a_mark_and_the_model_is_told_to_take_care() {
     assert_eq!(decision.scrutiny, Scrutiny::Strict);
     assert_eq!(decision.findings[0].code, Some(GuardCode::Doubt));
     assert_eq!(decision.directive, None);
-    let asked = house.model.asked.lock().unwrap();
-    let guidance = asked[0].guidance.clone().unwrap();
-    drop(asked);
+    let guidance = house.model.asked.lock().unwrap()[0].guidance.clone().unwrap();
     assert!(guidance.contains("could also be meant to do harm"), "{guidance}");
     assert!(!guidance.contains("weapon"), "a classifier alone names no subject: {guidance}");
     let story = story_of(&house, decision.id).await;
