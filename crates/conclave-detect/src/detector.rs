@@ -153,7 +153,7 @@ impl Detector {
     /// asked: a kind reply shares the words of what it declines.
     #[must_use]
     pub fn read_reply(&self, asked: &str, reply: &str, mode: Mode) -> Reading {
-        self.as_reply((asked, reply), mode, |classifier, asked, reply, language| {
+        self.as_reply(asked, reply, mode, |classifier, asked, reply, language| {
             classifier.reply(asked, reply, language)
         })
     }
@@ -161,14 +161,15 @@ impl Detector {
     /// The same for whoever cannot wait: a slow second tier is not asked.
     #[must_use]
     pub fn read_reply_at_once(&self, asked: &str, reply: &str, mode: Mode) -> Reading {
-        self.as_reply((asked, reply), mode, |classifier, asked, reply, language| {
+        self.as_reply(asked, reply, mode, |classifier, asked, reply, language| {
             classifier.reply_at_once(asked, reply, language)
         })
     }
 
     fn as_reply(
         &self,
-        (asked, reply): (&str, &str),
+        asked: &str,
+        reply: &str,
         mode: Mode,
         ask: impl Fn(&dyn TextClassifier, &str, &str, &str) -> Result<AsReply, ClassifierError>,
     ) -> Reading {

@@ -239,6 +239,7 @@ impl Engine {
             Purpose::Embeddings => Reading::empty(turn.context.mode),
             _ => {
                 remembered.keep_own_doubts(&turn.conversation);
+                // A line past the floor is none: the default, which is stricter, then holds.
                 let threshold = policy.policy.harm_threshold.map(Threshold::new);
                 let threshold = threshold.and_then(Result::ok);
                 self.read_turn(&turn, id, threshold, &mut remembered).await
