@@ -82,9 +82,6 @@ impl ReaderSpeed {
             let name = format!("{tier}, asked for 100 ordinary texts");
             output::line(&format!("{name:<40}{asked_per_100_texts:>10.1}"));
         }
-        if self.tiers.is_empty() {
-            output::line("how often each tier is asked is not counted by these models");
-        }
     }
 }
 
