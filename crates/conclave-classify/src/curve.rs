@@ -41,76 +41,173 @@ impl Curve {
     }
 }
 
-/// How the two tiers meet for one question: the sum that is looked up, and the curves.
+/// What each tier says of one question about one text, as logits; a slower tier only where it was asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TierLogits {
+    /// The n-grams.
+    pub ngrams: f32,
+    /// The multilingual encoder.
+    pub encoder: Option<f32>,
+    /// The transformer that reads English in depth.
+    pub depth: Option<f32>,
+}
+
+/// What a unit of each tier's logit counts; none counts against the others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TierWeights {
+    /// Of the n-grams.
+    pub ngrams: f32,
+    /// Of the encoder.
+    #[serde(default)]
+    pub encoder: f32,
+    /// Of the transformer.
+    #[serde(default)]
+    pub depth: f32,
+}
+
+impl Default for TierWeights {
+    fn default() -> Self {
+        Self { ngrams: 1.0, encoder: 1.0, depth: 1.0 }
+    }
+}
+
+impl TierWeights {
+    /// The sum that is looked up in the curves. What a tier was not asked does not count.
+    #[must_use]
+    pub fn sum(&self, logits: &TierLogits) -> f32 {
+        let slower = |weight: f32, logit: Option<f32>| logit.map_or(0.0, |logit| weight * logit);
+        self.ngrams * logits.ngrams
+            + slower(self.encoder, logits.encoder)
+            + slower(self.depth, logits.depth)
+    }
+
+    fn is_monotone(&self) -> bool {
+        [self.ngrams, self.encoder, self.depth]
+            .iter()
+            .all(|weight| weight.is_finite() && *weight >= 0.0)
+    }
+}
+
+/// How the tiers that were asked are joined to one score, by language and length.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Meeting {
-    /// What a unit of the first tier's logit counts beside the second's.
-    pub first_weight: f32,
-    /// What a unit of the second tier's logit counts.
-    pub second_weight: f32,
-    /// Score of the first tier alone, by group.
-    pub first: BTreeMap<String, Curve>,
-    /// Score of both, by group.
-    pub both: BTreeMap<String, Curve>,
+pub struct Joint {
+    /// What each tier counts, by language.
+    #[serde(default)]
+    pub weights: BTreeMap<String, TierWeights>,
+    /// From the sum to a score, by group.
+    pub curves: BTreeMap<String, Curve>,
 }
 
-impl Meeting {
-    /// The score of the first tier's logit, and of the second's where it was asked.
+impl Joint {
+    /// What each tier counts in this group.
     #[must_use]
-    pub fn score(&self, group: &str, first: f32, second: Option<f32>) -> f32 {
-        let (curves, logit) = match second {
-            None => (&self.first, first),
-            Some(second) => (&self.both, self.sum(first, second)),
-        };
-        let language = group.split('/').next().unwrap_or_default();
-        let curve =
-            curves.get(group).or_else(|| curves.get(language)).or_else(|| curves.get("any"));
-        curve.map_or(0.0, |curve| curve.of(logit))
+    pub fn weights_of(&self, group: &str) -> TierWeights {
+        of_group(&self.weights, group).copied().unwrap_or_default()
     }
 
-    /// The sum that is looked up in the curves of both.
-    #[must_use]
-    pub fn sum(&self, first: f32, second: f32) -> f32 {
-        self.first_weight * first + self.second_weight * second
+    fn score(&self, group: &str, logits: &TierLogits) -> f32 {
+        let curve = of_group(&self.curves, group);
+        curve.map_or(f32::NAN, |curve| curve.of(self.weights_of(group).sum(logits)))
     }
 }
+
+/// What stands under the group's name, its language's, or under `any`.
+fn of_group<'a, T>(values: &'a BTreeMap<String, T>, group: &str) -> Option<&'a T> {
+    let language = group.split('/').next().unwrap_or_default();
+    values.get(group).or_else(|| values.get(language)).or_else(|| values.get("any"))
+}
+
+/// How one question is answered, by how many tiers were asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// From this score of the quicker tiers on, the transformer is asked.
+    pub open_from: f32,
+    /// By the n-grams alone.
+    pub one: Joint,
+    /// With the encoder.
+    pub two: Joint,
+    /// With the transformer as well.
+    pub three: Joint,
+}
+
+impl Question {
+    /// The score of what the tiers said. A tier that is needed and has no curve is a failure: not a number,
+    /// which every score takes for the worst.
+    #[must_use]
+    pub fn score(&self, group: &str, logits: &TierLogits) -> f32 {
+        self.joint(logits).score(group, logits)
+    }
+
+    /// How the tiers that were asked are joined.
+    #[must_use]
+    pub const fn joint(&self, logits: &TierLogits) -> &Joint {
+        match (logits.encoder, logits.depth) {
+            (None, None) => &self.one,
+            (_, None) => &self.two,
+            _ => &self.three,
+        }
+    }
+
+    /// Whether the quicker tiers leave the answer open.
+    #[must_use]
+    pub fn is_open(&self, score: f32) -> bool {
+        // What is surely over every line needs no third opinion.
+        (self.open_from..=OPEN_TO).contains(&score)
+    }
+
+    fn is_sound(&self) -> bool {
+        let joints = [&self.one, &self.two, &self.three];
+        joints.iter().all(|joint| {
+            joint.curves.values().all(Curve::rises)
+                && joint.weights.values().all(TierWeights::is_monotone)
+        })
+    }
+}
+
+/// Above this score the transformer is not asked.
+const OPEN_TO: f32 = 0.66;
 
 /// Everything that was calibrated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// From and to this score of the first tier, the second is asked.
-    pub unsure: (f32, f32),
     /// Harm of a text.
-    pub request: Meeting,
+    pub request: Question,
     /// A person who needs help.
-    pub crisis: Meeting,
+    pub crisis: Question,
     /// Overriding instructions.
-    pub injection: Meeting,
+    pub injection: Question,
     /// A frame that is to make a model forget its rules, as harm.
-    pub frame: Meeting,
+    pub frame: Question,
     /// Harm of a reply.
-    pub reply: Meeting,
+    pub reply: Question,
     /// Each fault of a reply, by its name.
     #[serde(default)]
-    pub manner: BTreeMap<String, Meeting>,
+    pub manner: BTreeMap<String, Question>,
 }
 
 impl Calibration {
     /// Reads the file.
     ///
     /// # Errors
-    /// When it is not TOML of this shape, or a curve falls.
+    /// When it is not TOML of this shape, a curve falls, or a tier counts against the others.
     pub fn parse(text: &str) -> Result<Self, ClassifyError> {
         let read: Self =
             toml::from_str(text).map_err(|error| ClassifyError::Description(error.to_string()))?;
-        let Self { request, crisis, injection, frame, reply, manner, .. } = &read;
-        let meetings =
-            [request, crisis, injection, frame, reply].into_iter().chain(manner.values());
-        let rising =
-            meetings.flat_map(|one| one.first.values().chain(one.both.values())).all(Curve::rises);
-        if rising { Ok(read) } else { Err(ClassifyError::Description("a curve falls".into())) }
+        let is_sound = read.questions().all(Question::is_sound);
+        if is_sound {
+            Ok(read)
+        } else {
+            Err(ClassifyError::Description("a curve falls or a weight is negative".into()))
+        }
+    }
+
+    fn questions(&self) -> impl Iterator<Item = &Question> {
+        let Self { request, crisis, injection, frame, reply, manner } = self;
+        [request, crisis, injection, frame, reply].into_iter().chain(manner.values())
     }
 }
 
@@ -152,31 +249,43 @@ mod tests {
     }
 
     #[test]
-    fn a_falling_curve_is_refused() {
-        let file = |points: &str| {
-            let meeting = |name: &str| {
+    fn a_falling_curve_and_a_negative_weight_are_refused() {
+        let file = |points: &str, weight: &str| {
+            let joint = |name: &str, stage: &str| {
                 format!(
-                    "[{name}]\nfirst_weight = 1.0\nsecond_weight = 1.0\nfirst.any = {points}\nboth.any = {points}\n"
+                    "[{name}.{stage}.weights.any]\nngrams = {weight}\n[{name}.{stage}.curves]\nany = {points}\n"
                 )
             };
-            let all: String =
-                ["request", "crisis", "injection", "frame", "reply"].map(meeting).concat();
-            format!("unsure = [0.1, 0.6]\n{all}")
+            let question = |name: &str| {
+                let joints: String =
+                    ["one", "two", "three"].map(|stage| joint(name, stage)).concat();
+                format!("[{name}]\nopen_from = 0.1\n{joints}")
+            };
+            ["request", "crisis", "injection", "frame", "reply"].map(question).concat()
         };
-        assert!(Calibration::parse(&file("[[-1.0, 0.1], [1.0, 0.5]]")).is_ok());
-        assert!(Calibration::parse(&file("[[-1.0, 0.6], [1.0, 0.5]]")).is_err());
-        assert!(Calibration::parse(&file("[[-1.0, 0.6], [1.0, 1.5]]")).is_err());
+        assert!(Calibration::parse(&file("[[-1.0, 0.1], [1.0, 0.5]]", "1.0")).is_ok());
+        assert!(Calibration::parse(&file("[[-1.0, 0.6], [1.0, 0.5]]", "1.0")).is_err());
+        assert!(Calibration::parse(&file("[[-1.0, 0.6], [1.0, 1.5]]", "1.0")).is_err());
+        assert!(Calibration::parse(&file("[[-1.0, 0.1], [1.0, 0.5]]", "-0.1")).is_err());
         assert!(Calibration::parse("nothing").is_err());
     }
 
     #[test]
     fn groups_fall_back_to_their_language_and_to_all() {
-        let curves = |score: f32, name: &str| (name.to_owned(), Curve::through(vec![(0.0, score)]));
-        let meeting =
-            Meeting { first: [curves(0.1, "any"), curves(0.2, "en")].into(), ..Meeting::default() };
-        assert!((meeting.score("en/short", 0.0, None) - 0.2).abs() < 1e-6);
-        assert!((meeting.score("ja/short", 0.0, None) - 0.1).abs() < 1e-6);
+        let curve = |score: f32, name: &str| (name.to_owned(), Curve::through(vec![(0.0, score)]));
+        let joint =
+            Joint { curves: [curve(0.1, "any"), curve(0.2, "en")].into(), ..Joint::default() };
+        let question = Question { one: joint, ..Question::default() };
+        let logits = TierLogits::default();
+        assert!((question.score("en/short", &logits) - 0.2).abs() < 1e-6);
+        assert!((question.score("ja/short", &logits) - 0.1).abs() < 1e-6);
         assert_eq!(group("en", "hi"), "en/short");
         assert_eq!(group("fr", &"x".repeat(9999)), "other/long");
+    }
+
+    #[test]
+    fn a_tier_without_a_curve_is_a_failure_and_no_clean_text() {
+        let logits = TierLogits { encoder: Some(0.0), ..TierLogits::default() };
+        assert!(Question::default().score("en", &logits).is_nan());
     }
 }

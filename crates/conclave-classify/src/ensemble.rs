@@ -1,14 +1,14 @@
-//! Both tiers together, as the detector uses them.
+//! The tiers together, as the detector uses them.
 //!
-//! **Invariant:** the second tier is asked only where the first is unsure, unless the policy says always or
-//! never; nothing is loaded of it before it is first asked.
+//! **Invariant:** the n-grams read every text, the encoder too unless the policy says never, the transformer only
+//! where those two leave an answer open; nothing is loaded of a tier before it is first asked.
 //!
-//! **Invariant:** a second tier that was asked and fails is an error, never the first tier's word alone.
+//! **Invariant:** a tier that was asked and fails is an error, never the quicker tiers' word alone.
 
-use crate::curve::{Calibration, Meeting, group};
+use crate::curve::{Calibration, Question, TierLogits, group};
 use crate::drift;
 use crate::sentences::sentences;
-use crate::{ClassifyError, Features, Linear, Transformer, Voice};
+use crate::{ClassifyError, Features, Linear, SentenceEncoder, Transformer, Voice};
 use conclave_core::{Category, Score};
 use conclave_detect::{
     AsReply, ClassifierError, Estimate, Manner, MannerFault, TextClassifier, TierCount,
@@ -16,7 +16,7 @@ use conclave_detect::{
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The second tier cannot judge a text of which it knows less than this share.
+/// The transformer cannot judge a text of which it knows less than this share.
 const UNDERSTANDS_FROM: f32 = 0.8;
 /// Longer texts are read in windows of so many bytes, and the gravest counts.
 const WINDOW_BYTES: usize = 3000;
@@ -28,32 +28,37 @@ const CALL_BYTES_MIN: usize = 40;
 /// A frame that is to make a model forget its rules takes more words than this; shorter stages are set for
 /// harmless plays as well.
 const FRAME_BYTES_MIN: usize = 300;
-/// The most that such a doubt says: just less than the decision point. Crisis in a few words is one as well:
-/// grief and danger share their words, and any hint that a pattern sees makes it a call.
+/// The most that such a doubt says: just less than the decision point. Crisis in a few words is one as well
+/// where n-grams alone see it: grief and danger share their words.
 const DOUBT: f32 = 0.45;
+
+/// Below this score, which most ordinary texts stay under, the tiers that know meaning find no harm in a text.
+const CALM_UNDER: f32 = 0.02;
 
 /// A text that is less suspicious than this as a whole is not read sentence by sentence.
 const SENTENCES_FROM: f32 = -4.0;
 
-/// When the second tier is asked.
+/// When the slower tiers are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Second {
-    /// Never: nothing of it is loaded.
+pub enum SlowTiers {
+    /// Never: nothing of them is loaded.
     Never,
-    /// Where the first tier is unsure.
+    /// The encoder for every text, the transformer where the answer is open.
     #[default]
     Unsure,
-    /// For every text.
+    /// All of them for every text.
     Always,
 }
 
-/// Both tiers with their calibration.
+/// All tiers with their calibration.
 pub struct Ensemble {
     text: Linear<'static>,
     reply: Linear<'static>,
     drift: Linear<'static>,
     calibration: Calibration,
-    second: Second,
+    slow: SlowTiers,
+    encoder_bytes: &'static [u8],
+    encoder: OnceLock<Result<SentenceEncoder, ClassifyError>>,
     transformer_bytes: &'static [u8],
     transformer: OnceLock<Result<Transformer, ClassifyError>>,
     asked: TiersAsked,
@@ -62,39 +67,37 @@ pub struct Ensemble {
 /// How often each tier was asked.
 #[derive(Default)]
 struct TiersAsked {
-    first: AtomicU64,
-    second: AtomicU64,
+    ngrams: AtomicU64,
+    encoder: AtomicU64,
+    depth: AtomicU64,
 }
 
 impl std::fmt::Debug for Ensemble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ensemble").field("second", &self.second).finish_non_exhaustive()
+        f.debug_struct("Ensemble").field("slow", &self.slow).finish_non_exhaustive()
     }
 }
 
-/// What the first tier says, and the second where it could.
-pub type Pair = (f32, Option<f32>);
-
-/// The logits of one text by both tiers.
-#[derive(Clone, Debug, Default)]
-pub struct Logits {
+/// What the tiers say of one text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TextLogits {
     /// Harm of a text.
-    pub request: Pair,
+    pub request: TierLogits,
     /// A person who needs help.
-    pub crisis: Pair,
+    pub crisis: TierLogits,
     /// Overriding instructions.
-    pub injection: Pair,
+    pub injection: TierLogits,
     /// A frame that is to make a model forget its rules.
-    pub frame: Pair,
+    pub frame: TierLogits,
 }
 
-/// The logits of one reply by both tiers.
-#[derive(Clone, Debug)]
+/// What the tiers say of one reply.
+#[derive(Clone, Copy, Debug)]
 pub struct ReplyLogits {
     /// Harm, whatever the fault.
-    pub harm: Pair,
+    pub harm: TierLogits,
     /// Each fault, in the order of [`MannerFault::ALL`].
-    pub faults: [Pair; MannerFault::ALL.len()],
+    pub faults: [TierLogits; MannerFault::ALL.len()],
 }
 
 impl Ensemble {
@@ -102,107 +105,87 @@ impl Ensemble {
     ///
     /// # Errors
     /// When a built-in file is broken; a test makes sure that none is.
-    pub fn builtin(second: Second) -> Result<Self, ClassifyError> {
+    pub fn builtin(slow: SlowTiers) -> Result<Self, ClassifyError> {
         let calibration = include_str!("../../../data/models/calibration.toml");
-        Self::new(Calibration::parse(calibration)?, second)
+        Self::new(Calibration::parse(calibration)?, slow)
     }
 
     /// The built-in weights with another calibration, for measuring.
     ///
     /// # Errors
     /// When a built-in file is broken.
-    pub fn new(calibration: Calibration, second: Second) -> Result<Self, ClassifyError> {
+    pub fn new(calibration: Calibration, slow: SlowTiers) -> Result<Self, ClassifyError> {
         Ok(Self {
             text: Linear::parse(include_bytes!("../../../data/models/text.bin"))?,
             reply: Linear::parse(include_bytes!("../../../data/models/reply.bin"))?,
             drift: Linear::parse(include_bytes!("../../../data/models/drift.bin"))?,
             calibration,
-            second,
+            slow,
+            encoder_bytes: include_bytes!("../../../data/models/encoder.bin"),
+            encoder: OnceLock::new(),
             transformer_bytes: include_bytes!("../../../data/models/transformer.bin"),
             transformer: OnceLock::new(),
             asked: TiersAsked::default(),
         })
     }
 
-    fn transformer(&self) -> Result<&Transformer, ClassifyError> {
+    /// The encoder, which also tells how near two texts are to each other.
+    ///
+    /// # Errors
+    /// When its built-in file is broken.
+    pub fn encoder(&self) -> Result<&SentenceEncoder, ClassifyError> {
+        let loaded = self.encoder.get_or_init(|| SentenceEncoder::parse(self.encoder_bytes));
+        loaded.as_ref().map_err(Clone::clone)
+    }
+
+    /// The transformer that reads English in depth.
+    ///
+    /// # Errors
+    /// When its built-in file is broken.
+    pub fn transformer(&self) -> Result<&Transformer, ClassifyError> {
         let loaded = self.transformer.get_or_init(|| Transformer::parse(self.transformer_bytes));
         loaded.as_ref().map_err(Clone::clone)
     }
 
-    /// What the second tier says of a text, or of a reply to what was asked; `None` where it does not
-    /// know the language.
-    fn ask_second(
+    fn ask_encoder_of_text(&self, text: &str) -> Result<NamedLogits<'_>, ClassifyError> {
+        self.asked.encoder.fetch_add(1, Ordering::Relaxed);
+        let encoder = self.encoder()?;
+        Ok(NamedLogits { names: encoder.text_heads(), logits: encoder.text_logits(text)? })
+    }
+
+    fn ask_encoder_of_reply(
+        &self,
+        asked: &str,
+        reply: &str,
+    ) -> Result<NamedLogits<'_>, ClassifyError> {
+        self.asked.encoder.fetch_add(1, Ordering::Relaxed);
+        let encoder = self.encoder()?;
+        let logits = encoder.reply_logits(asked, reply)?;
+        Ok(NamedLogits { names: encoder.reply_heads(), logits })
+    }
+
+    /// What the transformer says of a text, or of a reply to what was asked; `None` where it does not know
+    /// the language.
+    fn ask_depth(
         &self,
         asked: &str,
         judged: &str,
-    ) -> Result<Option<SecondLogits<'_>>, ClassifyError> {
-        let transformer = self.transformer()?;
-        let Some(logits) = transformer.logits_if_known(asked, judged, UNDERSTANDS_FROM) else {
+        language: &str,
+    ) -> Result<Option<NamedLogits<'_>>, ClassifyError> {
+        if !matches!(language, "en" | "und") {
             return Ok(None);
-        };
-        self.asked.second.fetch_add(1, Ordering::Relaxed);
-        if !logits.iter().all(|logit| logit.is_finite()) {
-            return Err(ClassifyError::NotANumber);
         }
-        Ok(Some(SecondLogits { outputs: transformer.outputs(), logits }))
-    }
-
-    fn unsure(&self, score: f32) -> bool {
-        match self.second {
-            Second::Never => false,
-            Second::Always => true,
-            Second::Unsure => {
-                (self.calibration.unsure.0..=self.calibration.unsure.1).contains(&score)
-            }
+        let transformer = self.transformer()?;
+        let logits = transformer.logits_if_known(asked, judged, UNDERSTANDS_FROM)?;
+        if logits.is_some() {
+            self.asked.depth.fetch_add(1, Ordering::Relaxed);
         }
+        Ok(logits.map(|logits| NamedLogits { names: transformer.outputs(), logits }))
     }
 
-    fn output(&self, logits: &[f32], name: &str) -> f32 {
-        at(self.text.outputs(), logits, name)
-    }
-
-    /// What a window says.
-    fn window(&self, folded: &str, language: &str) -> Result<Estimate, ClassifyError> {
-        self.asked.first.fetch_add(1, Ordering::Relaxed);
-        let features = features_of(folded);
-        let first = self.with_sentences(folded, self.text.logits(&features));
-        let group = group(language, folded);
-        let guess = self.scores(group, &first, None);
-        let is_unsure = guess.iter().any(|score| self.unsure(*score));
-        let second = if is_unsure { self.ask_second("", folded)? } else { None };
-        let [harm, needs, overrides, frame] = match &second {
-            None => guess,
-            Some(_) => self.scores(group, &first, second.as_ref()),
-        };
-        let few_words = folded.len() < CALL_BYTES_MIN;
-        Ok(Estimate {
-            harm: Score::new(harm),
-            crisis: Score::new(if few_words { needs.min(DOUBT) } else { needs }),
-            injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
-            frame: Score::new(if folded.len() < FRAME_BYTES_MIN { 0.0 } else { frame }),
-            drift: drift::marks(&self.drift.logits(&features)),
-            category: self.category(&first),
-        })
-    }
-
-    /// Harm, crisis, injection and frame, by the first tier or by both.
-    fn scores(&self, group: &str, first: &[f32], second: Option<&SecondLogits<'_>>) -> [f32; 4] {
-        let Calibration { request, crisis, injection, frame, .. } = &self.calibration;
-        let score = |meeting: &Meeting, first_says: &str, second_says: &str| {
-            let second = second.map(|second| second.output(second_says));
-            meeting.score(group, self.output(first, first_says), second)
-        };
-        [
-            score(request, "request", "request"),
-            score(crisis, "crisis", "crisis"),
-            score(injection, "injection", "injection"),
-            score(frame, "jailbreak", "injection"),
-        ]
-    }
-
-    /// The first tier's logits of a text.
+    /// What the n-grams say of a text.
     #[must_use]
-    pub fn text_logits(&self, folded: &str) -> Vec<f32> {
+    pub fn ngram_logits(&self, folded: &str) -> Vec<f32> {
         self.with_sentences(folded, self.text.logits(&features_of(folded)))
     }
 
@@ -220,78 +203,156 @@ impl Ensemble {
         logits
     }
 
-    /// The first tier's logits of a reply.
-    fn reply_logits(&self, asked: &str, reply: &str) -> Vec<f32> {
-        self.asked.first.fetch_add(1, Ordering::Relaxed);
+    /// What the tiers that were asked say of a text.
+    fn text_logits(
+        &self,
+        ngrams: &[f32],
+        encoder: Option<&NamedLogits<'_>>,
+        depth: Option<&NamedLogits<'_>>,
+    ) -> TextLogits {
+        let said = |name| TierLogits {
+            ngrams: named(self.text.outputs(), ngrams, name),
+            encoder: encoder.map(|encoder| encoder.logit(name)),
+            depth: depth.map(|depth| depth.logit(name)),
+        };
+        TextLogits {
+            request: said("request"),
+            crisis: said("crisis"),
+            injection: said("injection"),
+            frame: said("jailbreak"),
+        }
+    }
+
+    /// What a window says.
+    fn window(&self, folded: &str, language: &str) -> Result<Estimate, ClassifyError> {
+        self.asked.ngrams.fetch_add(1, Ordering::Relaxed);
+        let features = features_of(folded);
+        let ngrams = self.with_sentences(folded, self.text.logits(&features));
+        let group = group(language, folded);
+        let encoder = match self.slow {
+            SlowTiers::Never => None,
+            SlowTiers::Unsure | SlowTiers::Always => Some(self.ask_encoder_of_text(folded)?),
+        };
+        let mut logits = self.text_logits(&ngrams, encoder.as_ref(), None);
+        if self.is_open(self.calibration.of_text(&logits), group) {
+            let depth = self.ask_depth("", folded, language)?;
+            logits = self.text_logits(&ngrams, encoder.as_ref(), depth.as_ref());
+        }
+        let [harm, needs, overrides, frame] =
+            self.calibration.of_text(&logits).map(|asked| asked.score(group));
+        let few_words = folded.len() < CALL_BYTES_MIN;
+        let is_doubt = few_words && encoder.is_none();
+        Ok(Estimate {
+            harm: Score::new(harm),
+            crisis: Score::new(if is_doubt { needs.min(DOUBT) } else { needs }),
+            injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
+            frame: Score::new(if folded.len() < FRAME_BYTES_MIN { 0.0 } else { frame }),
+            drift: drift::marks(&self.drift.logits(&features)),
+            is_calm: encoder.is_some() && harm < CALM_UNDER,
+            category: match &encoder {
+                Some(encoder) => likeliest_category(encoder.names, &encoder.logits),
+                None => likeliest_category(self.text.outputs(), &ngrams),
+            },
+        })
+    }
+
+    /// Whether the transformer is to be asked: by the policy, or because an answer is open.
+    fn is_open<const COUNT: usize>(&self, answers: [Asked<'_>; COUNT], group: &str) -> bool {
+        match self.slow {
+            SlowTiers::Never => false,
+            SlowTiers::Always => true,
+            SlowTiers::Unsure => {
+                answers.iter().any(|asked| asked.question.is_open(asked.score(group)))
+            }
+        }
+    }
+
+    /// What the n-grams say of a reply.
+    fn reply_ngrams(&self, asked: &str, reply: &str) -> Vec<f32> {
+        self.asked.ngrams.fetch_add(1, Ordering::Relaxed);
         let mut features = Features::default();
         features.read(reply, Voice::Reply);
         features.read(asked, Voice::Asked);
         self.reply.logits(&features.unique())
     }
 
-    /// What both tiers say of a reply by the name of the output, the second where it was asked.
-    fn reply_output(&self, first: &[f32], second: Option<&SecondLogits<'_>>, name: &str) -> Pair {
-        (at(self.reply.outputs(), first, name), second.map(|second| second.output(name)))
-    }
-
-    /// Both tiers' logits of a text, the second asked whatever the policy.
-    ///
-    /// # Errors
-    /// When the second tier failed.
-    pub fn both(&self, folded: &str) -> Result<Logits, ClassifyError> {
-        let first = self.text_logits(folded);
-        let second = self.ask_second("", folded)?;
-        let second = |name| second.as_ref().map(|second| second.output(name));
-        let pair = |name| (self.output(&first, name), second(name));
-        Ok(Logits {
-            request: pair("request"),
-            crisis: pair("crisis"),
-            injection: pair("injection"),
-            frame: (self.output(&first, "jailbreak"), second("injection")),
-        })
-    }
-
-    /// Both tiers' logits of a reply, the second asked whatever the policy.
-    ///
-    /// # Errors
-    /// When the second tier failed.
-    pub fn both_of_reply(&self, asked: &str, reply: &str) -> Result<ReplyLogits, ClassifyError> {
-        let first = self.reply_logits(asked, reply);
-        let second = self.ask_second(asked, reply)?;
-        let said = |name| self.reply_output(&first, second.as_ref(), name);
-        let faults = MannerFault::ALL.map(|fault| said(fault.as_str()));
-        Ok(ReplyLogits { harm: said("reply"), faults })
-    }
-
-    /// The scores of a reply, by the first tier or by both.
-    fn reply_scores(
+    /// What the tiers that were asked say of a reply.
+    fn reply_logits(
         &self,
-        group: &str,
-        first: &[f32],
-        second: Option<&SecondLogits<'_>>,
-    ) -> AsReply {
-        let score = |meeting: &Meeting, name| {
-            let (first, second) = self.reply_output(first, second, name);
-            Score::new(meeting.score(group, first, second))
+        ngrams: &[f32],
+        encoder: Option<&NamedLogits<'_>>,
+        depth: Option<&NamedLogits<'_>>,
+    ) -> ReplyLogits {
+        let said = |name| TierLogits {
+            ngrams: named(self.reply.outputs(), ngrams, name),
+            encoder: encoder.map(|encoder| encoder.logit(name)),
+            depth: depth.map(|depth| depth.logit(name)),
         };
-        let meeting = |fault: MannerFault| self.calibration.manner.get(fault.as_str());
-        AsReply {
-            harm: score(&self.calibration.reply, "reply"),
-            manner: Manner::of(|fault| {
-                meeting(fault).map_or(Score::ZERO, |meeting| score(meeting, fault.as_str()))
-            }),
+        ReplyLogits {
+            harm: said("reply"),
+            faults: MannerFault::ALL.map(|fault| said(fault.as_str())),
         }
     }
 
-    /// The likeliest kind of harm, as the first tier has it.
-    fn category(&self, logits: &[f32]) -> Category {
-        let named = self.text.outputs().iter().zip(logits);
-        let kinds = named.filter_map(|(name, logit)| Some((Category::parse(name)?, *logit)));
-        let harms = kinds
-            .filter(|(category, _)| !category.is_about_crisis() && !category.is_about_injection());
-        harms
-            .max_by(|a, b| a.1.total_cmp(&b.1))
-            .map_or(Category::Violence, |(category, _)| category)
+    /// What every tier says of a text, whatever the policy.
+    ///
+    /// # Errors
+    /// When a tier failed.
+    pub fn all_of_text(&self, folded: &str, language: &str) -> Result<TextLogits, ClassifyError> {
+        let encoder = self.ask_encoder_of_text(folded)?;
+        let depth = self.ask_depth("", folded, language)?;
+        Ok(self.text_logits(&self.ngram_logits(folded), Some(&encoder), depth.as_ref()))
+    }
+
+    /// What every tier says of a reply, whatever the policy.
+    ///
+    /// # Errors
+    /// When a tier failed.
+    pub fn all_of_reply(
+        &self,
+        asked: &str,
+        reply: &str,
+        language: &str,
+    ) -> Result<ReplyLogits, ClassifyError> {
+        let encoder = self.ask_encoder_of_reply(asked, reply)?;
+        let depth = self.ask_depth(asked, reply, language)?;
+        Ok(self.reply_logits(&self.reply_ngrams(asked, reply), Some(&encoder), depth.as_ref()))
+    }
+
+    fn reply_scores(&self, group: &str, logits: &ReplyLogits) -> AsReply {
+        AsReply {
+            harm: Score::new(self.calibration.reply.score(group, &logits.harm)),
+            manner: Manner::of(|fault| {
+                let question = self.calibration.manner.get(fault.as_str());
+                let logits = &logits.faults[fault as usize];
+                question.map_or(Score::ONE, |question| Score::new(question.score(group, logits)))
+            }),
+        }
+    }
+}
+
+/// One question with what the tiers said of it.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    question: &'a Question,
+    logits: TierLogits,
+}
+
+impl Asked<'_> {
+    fn score(&self, group: &str) -> f32 {
+        self.question.score(group, &self.logits)
+    }
+}
+
+impl Calibration {
+    /// Harm, crisis, injection and frame of a text.
+    const fn of_text(&self, logits: &TextLogits) -> [Asked<'_>; 4] {
+        [
+            Asked { question: &self.request, logits: logits.request },
+            Asked { question: &self.crisis, logits: logits.crisis },
+            Asked { question: &self.injection, logits: logits.injection },
+            Asked { question: &self.frame, logits: logits.frame },
+        ]
     }
 }
 
@@ -301,13 +362,14 @@ impl TextClassifier for Ensemble {
     }
 
     fn may_be_slow(&self) -> bool {
-        self.second != Second::Never
+        self.slow != SlowTiers::Never
     }
 
     fn tier_counts(&self) -> Vec<TierCount> {
         let count =
             |tier, asked: &AtomicU64| TierCount { tier, asked: asked.load(Ordering::Relaxed) };
-        vec![count("first", &self.asked.first), count("second", &self.asked.second)]
+        let TiersAsked { ngrams, encoder, depth } = &self.asked;
+        vec![count("ngrams", ngrams), count("encoder", encoder), count("transformer", depth)]
     }
 
     fn text(&self, folded: &str, language: &str) -> Result<Estimate, ClassifierError> {
@@ -324,35 +386,36 @@ impl TextClassifier for Ensemble {
         reply: &str,
         language: &str,
     ) -> Result<AsReply, ClassifierError> {
-        let first = self.reply_logits(asked, reply);
-        Ok(self.reply_scores(group(language, reply), &first, None))
+        let logits = self.reply_logits(&self.reply_ngrams(asked, reply), None, None);
+        Ok(self.reply_scores(group(language, reply), &logits))
     }
 
     fn reply(&self, asked: &str, reply: &str, language: &str) -> Result<AsReply, ClassifierError> {
-        let first = self.reply_logits(asked, reply);
-        let group = group(language, reply);
-        let guess = self.reply_scores(group, &first, None);
-        let doubtful = |score: Score| self.unsure(score.get());
-        let faults = MannerFault::ALL.map(|fault| guess.manner.shows(fault));
-        if !doubtful(guess.harm) && !faults.into_iter().any(doubtful) {
-            return Ok(guess);
+        if self.slow == SlowTiers::Never {
+            return self.reply_at_once(asked, reply, language);
         }
-        Ok(match self.ask_second(asked, reply)? {
-            None => guess,
-            second => self.reply_scores(group, &first, second.as_ref()),
-        })
+        let ngrams = self.reply_ngrams(asked, reply);
+        let encoder = self.ask_encoder_of_reply(asked, reply)?;
+        let group = group(language, reply);
+        let mut logits = self.reply_logits(&ngrams, Some(&encoder), None);
+        let harm = Asked { question: &self.calibration.reply, logits: logits.harm };
+        if self.is_open([harm], group) {
+            let depth = self.ask_depth(asked, reply, language)?;
+            logits = self.reply_logits(&ngrams, Some(&encoder), depth.as_ref());
+        }
+        Ok(self.reply_scores(group, &logits))
     }
 }
 
-/// What the second tier said of one text.
-struct SecondLogits<'a> {
-    outputs: &'a [String],
+/// What one tier said of one text.
+struct NamedLogits<'a> {
+    names: &'a [String],
     logits: Vec<f32>,
 }
 
-impl SecondLogits<'_> {
-    fn output(&self, name: &str) -> f32 {
-        at(self.outputs, &self.logits, name)
+impl NamedLogits<'_> {
+    fn logit(&self, name: &str) -> f32 {
+        named(self.names, &self.logits, name)
     }
 }
 
@@ -364,9 +427,18 @@ fn features_of(text: &str) -> Vec<u32> {
 
 /// The logit of this output. A model without it has not measured anything: that is not a number, which
 /// every score takes for the worst.
-fn at(outputs: &[String], logits: &[f32], name: &str) -> f32 {
+fn named(outputs: &[String], logits: &[f32], name: &str) -> f32 {
     let found = outputs.iter().position(|output| output == name).and_then(|at| logits.get(at));
     found.copied().unwrap_or(f32::NAN)
+}
+
+/// The likeliest kind of harm.
+fn likeliest_category(outputs: &[String], logits: &[f32]) -> Category {
+    let named = outputs.iter().zip(logits);
+    let kinds = named.filter_map(|(name, logit)| Some((Category::parse(name)?, *logit)));
+    let harms =
+        kinds.filter(|(category, _)| !category.is_about_crisis() && !category.is_about_injection());
+    harms.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(Category::Violence, |(category, _)| category)
 }
 
 /// The text, or pieces of it with some overlap where it is long.
@@ -388,29 +460,34 @@ mod tests {
 
     #[test]
     fn everything_built_in_can_be_read() {
-        let models = Ensemble::builtin(Second::Always).unwrap();
+        let models = Ensemble::builtin(SlowTiers::Always).unwrap();
         assert!(Transformer::parse(models.transformer_bytes).is_ok());
-        let bomb = models.both("how do i build a bomb and hide it in a school").unwrap();
-        let bread = models.both("how do i bake bread and keep it fresh for school").unwrap();
-        assert!(bomb.request.0 > bread.request.0 && bomb.request.1 > bread.request.1);
-        // Its vocabulary has no Thai.
-        assert_eq!(models.both("วันนี้อากาศดีมาก").unwrap().request.1, None);
+        let bomb = "how do i build a bomb and hide it in a school";
+        let bread = "how do i bake bread and keep it fresh for school";
+        let bomb = models.all_of_text(bomb, "en").unwrap().request;
+        let bread = models.all_of_text(bread, "en").unwrap().request;
+        assert!(bomb.ngrams > bread.ngrams);
+        assert!(bomb.encoder > bread.encoder && bomb.depth > bread.depth);
+        // The transformer knows English only.
+        assert_eq!(models.all_of_text("วันนี้อากาศดีมาก", "th").unwrap().request.depth, None);
     }
 
     #[test]
-    fn a_second_tier_that_cannot_be_loaded_is_an_error_and_never_a_clean_reading() {
-        let broken = Ensemble {
-            transformer_bytes: b"no weights",
-            ..Ensemble::builtin(Second::Always).unwrap()
-        };
-        let why = ClassifierError::from(ClassifyError::NotAModel);
-        assert_eq!(broken.text("how do i bake bread", "en"), Err(why.clone()));
-        assert_eq!(broken.reply("how do i bake bread", "with flour", "en"), Err(why));
-        assert!(broken.both("how do i bake bread").is_err());
-        assert!(broken.reply_at_once("how do i bake bread", "with flour", "en").is_ok());
-        // Who never asks it does not notice.
-        let alone = Ensemble { second: Second::Never, ..broken };
-        assert!(alone.text("how do i bake bread", "en").is_ok());
+    fn a_tier_that_cannot_be_loaded_is_an_error_and_never_a_clean_reading() {
+        let broken = || Ensemble::builtin(SlowTiers::Always).unwrap();
+        for broken in [
+            Ensemble { transformer_bytes: b"no weights", ..broken() },
+            Ensemble { encoder_bytes: b"no weights", ..broken() },
+        ] {
+            let why = ClassifierError::from(ClassifyError::NotAModel);
+            assert_eq!(broken.text("how do i bake bread", "en"), Err(why.clone()));
+            assert_eq!(broken.reply("how do i bake bread", "with flour", "en"), Err(why));
+            assert!(broken.all_of_text("how do i bake bread", "en").is_err());
+            assert!(broken.reply_at_once("how do i bake bread", "with flour", "en").is_ok());
+            // Who never asks it does not notice.
+            let alone = Ensemble { slow: SlowTiers::Never, ..broken };
+            assert!(alone.text("how do i bake bread", "en").is_ok());
+        }
     }
 
     #[test]

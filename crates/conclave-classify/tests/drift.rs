@@ -8,7 +8,7 @@
     reason = "a test says what it expects and what it found"
 )]
 
-use conclave_classify::{Ensemble, Second};
+use conclave_classify::{Ensemble, SlowTiers};
 use conclave_core::Mode;
 use conclave_detect::{Course, Detector, DriftKind, Observed};
 use serde::Deserialize;
@@ -27,7 +27,7 @@ struct Conversation {
 }
 
 static DETECTOR: LazyLock<Detector> = LazyLock::new(|| {
-    let models = Ensemble::builtin(Second::Never).unwrap();
+    let models = Ensemble::builtin(SlowTiers::Never).unwrap();
     Detector::builtin().unwrap().with_classifier(Arc::new(models))
 });
 

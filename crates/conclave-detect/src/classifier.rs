@@ -27,6 +27,9 @@ pub struct Estimate {
     pub drift: DriftMarks,
     /// The likeliest kind of harm, if it is harmful at all.
     pub category: Category,
+    /// Whether a model that knows meaning finds no harm in it: then a pattern that is not nearly certain has
+    /// met its words in another sense.
+    pub is_calm: bool,
 }
 
 impl Estimate {
@@ -42,6 +45,7 @@ impl Estimate {
             frame: Score::ONE,
             drift: DriftMarks::default(),
             category: Category::Violence,
+            is_calm: false,
         }
     }
 
@@ -56,6 +60,7 @@ impl Estimate {
             frame: self.frame.max(other.frame),
             drift: std::array::from_fn(|kind| self.drift[kind].max(other.drift[kind])),
             category,
+            is_calm: self.is_calm && other.is_calm,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::care::CareLines;
 use crate::classifier::CLASSIFIER_CAP;
-use crate::combine::{Scores, Seen};
+use crate::combine::{Scores, Seen, is_harm};
 use crate::fold::plain_text;
 use crate::language::identify;
 use crate::pattern::{BUILTIN, Book};
@@ -25,6 +25,10 @@ const CAREFUL_SHARE: f32 = 0.45;
 const SCENE_BYTES_MAX: usize = 800;
 /// The most that a classifier's word on a small stage's instructions counts, in hundredths.
 const STAGE_DOUBT: u8 = 45;
+/// What a pattern counts that met its words in another sense, as a model that knows meaning has it.
+const OTHER_SENSE_SHARE: f32 = 0.35;
+/// A pattern from here on, in hundredths, stands whatever a model finds.
+const NEARLY_CERTAIN: u8 = 90;
 /// By how much a harmless frame relaxes the line, in hundredths.
 pub(crate) const FRAME_RELAXATION: u8 = 10;
 
@@ -228,6 +232,9 @@ impl Detector {
                 plain.injection = plain.injection.min(Score::from_hundredths(STAGE_DOUBT));
             }
             sight.drift = plain.drift;
+            if plain.is_calm {
+                sight.seen.iter_mut().for_each(doubt_sense);
+            }
             let mut signals = signals_of(&plain, &first.source, end);
             for (disguise, unmasked) in &sight.unmasked {
                 let ClassifierReading { estimate: behind, source, .. } =
@@ -313,6 +320,15 @@ fn signals_of(estimate: &Estimate, source: &str, end: usize) -> Vec<Signal> {
         source: source(category),
     })
     .into()
+}
+
+/// Counts a pattern of harm for less, unless it is nearly certain.
+fn doubt_sense(seen: &mut Seen) {
+    let Signal { kind, category, weight, .. } = &mut seen.signal;
+    if *kind == SignalKind::Pattern && is_harm(*category) && weight.hundredths() < NEARLY_CERTAIN {
+        *weight = Score::new(weight.get() * OTHER_SENSE_SHARE);
+        seen.howto = false;
+    }
 }
 
 fn cap() -> Score {

@@ -82,6 +82,7 @@ impl TextClassifier for Alarmist {
             frame: harm,
             drift: [harm; 4],
             category: Category::Violence,
+            is_calm: false,
         })
     }
     fn reply(&self, _: &str, _: &str, _: &str) -> Result<AsReply, ClassifierError> {

@@ -1,17 +1,36 @@
-//! From logits to scores: at which logit so many harmless texts of a group lie below.
+//! From what the tiers say to scores: what each tier counts, learned from rows that trained none of them; and at
+//! which sum so many harmless texts of a group lie below.
 //!
-//! **Invariant:** a score says the same everywhere: three tenths are reached by eight in a thousand
+//! **Invariant:** a score says the same everywhere: three tenths are reached by seven in a thousand
 //! ordinary texts of each group that has enough of them.
 
+use crate::combine::{Answer, fit_weights};
 use crate::cores::on_all_cores;
+use crate::examples::SourceWeights;
 use crate::rows::Row;
-use conclave_classify::{Calibration, Curve, Ensemble, Meeting, Pair, ReplyLogits, Second, group};
+use conclave_classify::{
+    Calibration, Curve, Ensemble, Joint, Question, ReplyLogits, SlowTiers, TextLogits, TierLogits,
+    group,
+};
 use conclave_detect::{MannerFault, plain_form};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 
-/// The share of harmless texts that lie below, and the score there; for harm.
-const HARM: [(f32, f32); 10] = [
+/// The share of harmless texts that lie below, and the score there; for harm of a text. At three tenths a text is
+/// looked at with care, at six tenths it is refused.
+const HARM: [(f32, f32); 9] = [
+    (0.0, 0.0),
+    (0.50, 0.01),
+    (0.80, 0.03),
+    (0.90, 0.07),
+    (0.95, 0.10),
+    (0.97, 0.13),
+    (0.98, 0.30),
+    (0.99, 0.42),
+    (0.997, 0.57),
+];
+/// The same for a reply, which is withheld where a text would only be looked at with care.
+const REPLY: [(f32, f32); 10] = [
     (0.0, 0.0),
     (0.50, 0.01),
     (0.80, 0.03),
@@ -39,10 +58,12 @@ const CRISIS: [(f32, f32); 7] = [
     (0.99, 0.12),
     (0.995, 0.45),
 ];
-/// What the first tier's logit counts for crisis, of which the second knows more.
-pub const CRISIS_FIRST: f32 = 0.5;
-/// What the first tier's logit counts for a fault of a reply.
-const FAULT_FIRST: f32 = 1.0;
+/// From which score of the quicker tiers on the transformer is asked: for requests, for crisis, for the other
+/// questions about texts, and for replies.
+const OPEN_REQUEST: f32 = 0.05;
+const OPEN_CRISIS: f32 = 0.02;
+const OPEN_OTHER: f32 = 0.10;
+const OPEN_REPLY: f32 = 0.05;
 /// A group with fewer harmless texts is measured with the rest of its language, or with all.
 const ENOUGH: usize = 120;
 /// Beyond the last point the score rises by so much again, over a wide distance: what is worse than nearly
@@ -51,94 +72,130 @@ const BEYOND: f32 = 0.14;
 /// How wide that distance is, in logits.
 const BEYOND_LOGITS: f32 = 6.0;
 
-/// One text with what both tiers say of it.
-struct Measured {
+/// One row with what every tier says of it.
+struct Measured<'a, T> {
+    row: &'a Row,
     group: &'static str,
-    request: Pair,
-    crisis: Pair,
-    injection: Pair,
-    frame: Pair,
+    logits: T,
 }
 
-/// Measures the harmless rows and draws the curves.
+/// Learns what each tier counts and draws the curves, from rows that trained none of the tiers.
 ///
 /// # Errors
 /// When the built-in weights cannot be read.
 pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
-    let start = Calibration { unsure: (0.01, 0.65), ..Calibration::default() };
-    let models = Ensemble::new(start.clone(), Second::Always)?;
-    let harmless = |row: &&Row| !row.is_harmful();
-    // Look-alikes are made to be mistaken; what is ordinary is measured on the others.
-    let ordinary = |row: &&Row| !row.categories.iter().any(|kind| kind == "benign_lookalike");
-    let texts: Vec<&Row> = rows
-        .iter()
-        .filter(harmless)
-        .filter(ordinary)
-        .filter(|row| matches!(row.task.as_str(), "prompt" | "text"))
-        .collect();
-    let replies: Vec<&Row> =
-        rows.iter().filter(harmless).filter(|row| row.task == "response").collect();
-    let bar = ProgressBar::new((texts.len() + replies.len()) as u64);
-    let measured = on_all_cores(&texts, |row| {
-        let (folded, language) = plain_form(&row.said());
-        let logits = models.both(&folded)?;
-        bar.inc(1);
-        Ok(Measured {
-            group: group(language, &folded),
-            request: logits.request,
-            crisis: logits.crisis,
-            injection: logits.injection,
-            frame: logits.frame,
-        })
-    });
-    let measured: Vec<Measured> = measured.into_iter().collect::<anyhow::Result<_>>()?;
-    let answered = on_all_cores(&replies, |row| {
-        let reply = row.response.as_deref().unwrap_or_default();
-        let ((asked, _), (reply, language)) = (plain_form(&row.said()), plain_form(reply));
-        bar.inc(1);
-        Ok((group(language, &reply), models.both_of_reply(&asked, &reply)?))
-    });
-    let answered: Vec<(&str, ReplyLogits)> = answered.into_iter().collect::<anyhow::Result<_>>()?;
+    let models = Ensemble::new(Calibration::default(), SlowTiers::Always)?;
+    let bar = ProgressBar::new(rows.len() as u64);
+    let measured = Measurements::of(&models, rows, &bar)?;
     bar.finish_and_clear();
-    let of = |part: fn(&Measured) -> Pair| measured.iter().map(move |one| (one.group, part(one)));
-    Ok(Calibration {
-        request: meeting(&of(|one| one.request).collect::<Vec<_>>(), 1.0, &HARM),
-        crisis: meeting(&of(|one| one.crisis).collect::<Vec<_>>(), CRISIS_FIRST, &CRISIS),
-        injection: meeting(&of(|one| one.injection).collect::<Vec<_>>(), 1.0, &INJECTION),
-        frame: meeting(&of(|one| one.frame).collect::<Vec<_>>(), 1.0, &FRAME),
-        reply: meeting(&replied(&answered, |logits| logits.harm), 1.0, &HARM),
-        manner: MannerFault::ALL
-            .iter()
-            .zip(0usize..)
-            .map(|(fault, at)| {
-                let pairs = replied(&answered, |logits| logits.faults[at]);
-                (fault.as_str().to_owned(), meeting(&pairs, FAULT_FIRST, &HARM))
+    let weights = SourceWeights::count(rows);
+    let text = |name: &'static str, part: fn(&TextLogits) -> TierLogits, open_from, points| {
+        let learn = measured.texts.iter().filter_map(|one| {
+            Some(Answer {
+                group: one.group,
+                logits: part(&one.logits),
+                harmful: target(&one.row.text_targets()?, &crate::rows::TEXT_OUTPUTS, name)?,
+                weight: weights.weight_of(one.row),
             })
-            .collect(),
-        ..start
+        });
+        let harmless = measured.texts.iter().filter(|one| is_ordinary(one.row));
+        let harmless: Vec<_> = harmless.map(|one| (one.group, part(&one.logits))).collect();
+        question(&learn.collect::<Vec<_>>(), &harmless, open_from, points)
+    };
+    let reply = |name: &str, part: &dyn Fn(&ReplyLogits) -> TierLogits| {
+        let learn = measured.replies.iter().filter_map(|one| {
+            Some(Answer {
+                group: one.group,
+                logits: part(&one.logits),
+                harmful: target(&one.row.reply_targets()?, &crate::rows::REPLY_OUTPUTS, name)?,
+                weight: weights.weight_of(one.row),
+            })
+        });
+        let harmless = measured.replies.iter().filter(|one| !one.row.is_harmful());
+        let harmless: Vec<_> = harmless.map(|one| (one.group, part(&one.logits))).collect();
+        question(&learn.collect::<Vec<_>>(), &harmless, OPEN_REPLY, &REPLY)
+    };
+    let manner = MannerFault::ALL.into_iter().map(|fault| {
+        let name = fault.as_str();
+        (name.to_owned(), reply(name, &|logits| logits.faults[fault as usize]))
+    });
+    Ok(Calibration {
+        request: text("request", |logits| logits.request, OPEN_REQUEST, &HARM),
+        crisis: text("crisis", |logits| logits.crisis, OPEN_CRISIS, &CRISIS),
+        injection: text("injection", |logits| logits.injection, OPEN_OTHER, &INJECTION),
+        frame: text("jailbreak", |logits| logits.frame, OPEN_OTHER, &FRAME),
+        reply: reply("reply", &|logits| logits.harm),
+        manner: manner.collect(),
     })
 }
 
-/// What both tiers say of a text of this group.
-type Grouped = (&'static str, Pair);
-
-fn replied(
-    answered: &[(&'static str, ReplyLogits)],
-    part: impl Fn(&ReplyLogits) -> Pair,
-) -> Vec<Grouped> {
-    answered.iter().map(|(group, logits)| (*group, part(logits))).collect()
+/// Look-alikes are made to be mistaken; what is ordinary is measured on the others.
+fn is_ordinary(row: &Row) -> bool {
+    !row.is_harmful()
+        && !row.is("benign_lookalike")
+        && matches!(row.task.as_str(), "prompt" | "text")
 }
 
-fn meeting(pairs: &[Grouped], first_weight: f32, points: &[(f32, f32)]) -> Meeting {
-    let mut meeting = Meeting { first_weight, second_weight: 1.0, ..Meeting::default() };
-    let first = pairs.iter().map(|(group, (first, _))| (*group, *first)).collect();
-    let both = pairs
-        .iter()
-        .filter_map(|(group, (first, second))| Some((*group, meeting.sum(*first, (*second)?))));
-    let both = both.collect();
-    meeting.first = curves(first, points);
-    meeting.both = curves(both, points);
-    meeting
+fn target(targets: &[Option<bool>], outputs: &[&str], name: &str) -> Option<bool> {
+    outputs.iter().zip(targets).find(|(output, _)| **output == name).and_then(|(_, target)| *target)
+}
+
+/// What every tier says of every row.
+struct Measurements<'a> {
+    texts: Vec<Measured<'a, TextLogits>>,
+    replies: Vec<Measured<'a, ReplyLogits>>,
+}
+
+impl<'a> Measurements<'a> {
+    fn of(models: &Ensemble, rows: &'a [Row], bar: &ProgressBar) -> anyhow::Result<Self> {
+        let texts: Vec<&Row> = rows.iter().filter(|row| row.text_targets().is_some()).collect();
+        let texts = on_all_cores(&texts, |row| {
+            let (folded, language) = plain_form(&row.said());
+            bar.inc(1);
+            let logits = models.all_of_text(&folded, language)?;
+            Ok(Measured { row, group: group(language, &folded), logits })
+        });
+        let replies: Vec<&Row> = rows.iter().filter(|row| row.reply_targets().is_some()).collect();
+        let replies = on_all_cores(&replies, |row| {
+            let asked = plain_form(&row.said()).0;
+            let (reply, language) = plain_form(row.response.as_deref().unwrap_or_default());
+            bar.inc(1);
+            let logits = models.all_of_reply(&asked, &reply, language)?;
+            Ok(Measured { row, group: group(language, &reply), logits })
+        });
+        Ok(Self {
+            texts: texts.into_iter().collect::<anyhow::Result<_>>()?,
+            replies: replies.into_iter().collect::<anyhow::Result<_>>()?,
+        })
+    }
+}
+
+fn question(
+    learn: &[Answer],
+    harmless: &[(&'static str, TierLogits)],
+    open_from: f32,
+    points: &[(f32, f32)],
+) -> Question {
+    let joint = |stage: fn(TierLogits) -> Option<TierLogits>| {
+        let answers = learn
+            .iter()
+            .filter_map(|answer| Some(Answer { logits: stage(answer.logits)?, ..*answer }));
+        let weights = fit_weights(&answers.collect::<Vec<_>>());
+        let joint = Joint { weights, ..Joint::default() };
+        let sums = harmless
+            .iter()
+            .filter_map(|(group, logits)| {
+                Some((*group, joint.weights_of(group).sum(&stage(*logits)?)))
+            })
+            .collect();
+        Joint { curves: curves(sums, points), ..joint }
+    };
+    Question {
+        open_from,
+        one: joint(|logits| Some(TierLogits { encoder: None, depth: None, ..logits })),
+        two: joint(|logits| Some(TierLogits { depth: None, ..logits })),
+        three: joint(|logits| logits.depth.map(|_| logits)),
+    }
 }
 
 fn curves(logits: Vec<(&'static str, f32)>, points: &[(f32, f32)]) -> BTreeMap<String, Curve> {

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 /// More rows than this of one source and label share their weight.
 const SOURCE_ROWS: f32 = 2000.0;
-/// What a row of the corpus in another language than English counts: there is no second tier for it, and
-/// the public sets have little of it.
+/// What a row of the corpus in another language than English counts: the public sets have little of it.
 const ALONE: f32 = 1.5;
+/// What a harmless contrast counts: there are few, and they teach most (`train/rows.py` says the same).
+const CONTRAST: f32 = 6.0;
 /// What a row counts for an output it was not collected for: it only shows what is ordinary.
 const BYSTANDER: f32 = 0.1;
 /// How far rare targets are raised towards common ones: not at all is 0, wholly is 1.
@@ -91,27 +92,48 @@ impl TrainedModel {
 
     /// What can be learned from these rows, in their order; `seen` is told of each.
     pub fn examples(self, rows: &[Row], seen: impl Fn() + Sync) -> Vec<Example> {
-        let mut counts: BTreeMap<(&str, bool), f32> = BTreeMap::new();
-        for row in rows {
-            *counts.entry((&row.source, row.is_harmful())).or_default() += 1.0;
-        }
-        let weight = |row: &Row| {
-            let of_source =
-                counts.get(&(row.source.as_str(), row.is_harmful())).copied().unwrap_or(1.0);
-            let alone = row.source.starts_with("corpus_") && row.language != "en";
-            let factor = if alone { ALONE } else { 1.0 };
-            factor * (SOURCE_ROWS / of_source).min(1.0).sqrt()
-        };
+        let weights = SourceWeights::count(rows);
         let example = |row: &Row| {
             seen();
             let targets = self.targets(row)?;
-            let share = |output: &&str| weight(row) * self.bystander(row, output);
+            let share = |output: &&str| weights.weight_of(row) * self.bystander(row, output);
             let weights = self.outputs().iter().map(share).collect();
             Some(Example { features: self.features(row)?, targets, weights })
         };
         let mut examples: Vec<_> = on_all_cores(rows, example).into_iter().flatten().collect();
         balance(&mut examples, self.outputs().len());
         examples
+    }
+}
+
+/// What a row counts, so that no source and no label of one outweighs the rest.
+pub struct SourceWeights<'a> {
+    rows: BTreeMap<(&'a str, bool), f32>,
+}
+
+impl<'a> SourceWeights<'a> {
+    /// Counts the rows of each source and label.
+    pub fn count(rows: &'a [Row]) -> Self {
+        let mut counts: BTreeMap<(&str, bool), f32> = BTreeMap::new();
+        for row in rows {
+            *counts.entry((&row.source, row.is_harmful())).or_default() += 1.0;
+        }
+        Self { rows: counts }
+    }
+
+    /// What this row counts.
+    pub fn weight_of(&self, row: &Row) -> f32 {
+        let rows = self.rows.get(&(row.source.as_str(), row.is_harmful())).copied().unwrap_or(1.0);
+        let alone = row.source.starts_with("corpus_") && row.language != "en";
+        let is_contrast = row.source.starts_with("coconot_contrast");
+        let factor = if is_contrast {
+            CONTRAST
+        } else if alone {
+            ALONE
+        } else {
+            1.0
+        };
+        factor * (SOURCE_ROWS / rows).min(1.0).sqrt()
     }
 }
 

@@ -3,15 +3,16 @@
 mod ablate;
 mod calibrate;
 mod chance;
+mod combine;
 mod cores;
 mod examples;
+mod export;
 mod faults;
 mod fit;
 mod frames;
 mod progress;
 mod rows;
 mod rules;
-mod scores;
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
@@ -35,8 +36,8 @@ enum Step {
     Ngrams(Ngrams),
     /// Draw the curves from logits to scores, with the weights that are built in.
     Calibrate(Calibrate),
-    /// Write what the built-in models say of every reply of a split, one JSON object a line.
-    Scores(Scores),
+    /// Write the rows as the models read them, one JSON object a line.
+    Rows(ExportRows),
     /// Say what the corpus buys: learn without it, from it alone and with it, and measure each.
     Ablate(ablate::Ablate),
     /// Say how often each pattern rule fires on ordinary text and on the harm it is about.
@@ -98,20 +99,26 @@ struct Calibrate {
 }
 
 #[derive(Debug, Args)]
-struct Scores {
-    /// Files of labelled rows.
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
+struct ExportRows {
+    #[command(flatten)]
+    places: Places,
+    /// Which part of the sets: train or dev.
+    #[arg(long, default_value = "train")]
+    split: String,
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().step {
         Step::Ngrams(args) => ngrams(&args),
         Step::Calibrate(args) => draw(&args),
-        Step::Scores(args) => {
-            let rows =
-                args.files.iter().map(|file| rows::read(file)).collect::<Result<Vec<_>, _>>()?;
-            scores::write(&rows.concat(), &mut std::io::stdout().lock())
+        Step::Rows(args) => {
+            let mut rows = args.places.rows(&args.split)?;
+            for file in &args.places.extra {
+                rows.extend(rows::read(file)?);
+            }
+            let mut out = BufWriter::new(std::io::stdout().lock());
+            export::write(&rows, args.split == "train", &mut out)?;
+            Ok(out.flush()?)
         }
         Step::Ablate(args) => ablate::ablate(&args),
         Step::Rules(args) => rules::try_rules(&args, &mut std::io::stdout().lock()),

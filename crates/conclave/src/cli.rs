@@ -156,7 +156,7 @@ pub struct CheckArgs {
 /// How texts are read by the commands that judge them.
 #[derive(Debug, Args)]
 pub struct ReadingArgs {
-    /// When the slower of the two trained models is asked.
+    /// When the slower trained models are asked.
     #[arg(long, value_name = "WHEN", value_enum, default_value = "unsure")]
     pub second_tier: crate::config::SecondTier,
 }

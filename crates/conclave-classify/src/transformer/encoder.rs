@@ -2,48 +2,39 @@
 
 use super::Description;
 use super::activation::{Gelu, softmax};
-use super::weights::{Reader, Small};
 use crate::ClassifyError;
-use ndarray::{Array1, Array2, ArrayView2, Axis, Slice};
+use crate::norm::{Norm, add};
+use crate::product::SmallDense;
+use crate::weights::{Reader, Small};
+use ndarray::{Array2, ArrayView2, Axis, Slice};
 
 /// Keeps the root of a variance away from zero.
 const EPSILON: f32 = 1e-12;
 
 pub(super) struct Encoder {
-    words: Small,
-    places: Small,
-    segments: Small,
+    words: Small<'static>,
+    places: Small<'static>,
+    segments: Small<'static>,
     norm: Norm,
     layers: Vec<Layer>,
-    heads: Linear,
+    heads: SmallDense,
     attention_heads: usize,
     width: usize,
     gelu: Gelu,
 }
 
 struct Layer {
-    qkv: Linear,
-    out: Linear,
+    qkv: SmallDense,
+    out: SmallDense,
     norm1: Norm,
-    up: Linear,
-    down: Linear,
+    up: SmallDense,
+    down: SmallDense,
     norm2: Norm,
-}
-
-struct Linear {
-    /// From rows to columns, so that a product reads it in order.
-    weights: Array2<f32>,
-    bias: Array1<f32>,
-}
-
-struct Norm {
-    weight: Array1<f32>,
-    bias: Array1<f32>,
 }
 
 impl Encoder {
     pub(super) fn read(
-        reader: &mut Reader<'_>,
+        reader: &mut Reader<'static>,
         description: &Description,
     ) -> Result<Self, ClassifyError> {
         let Description { layers, width, attention_heads, inner, .. } = *description;
@@ -58,59 +49,70 @@ impl Encoder {
             words,
             places: reader.small(places, width)?,
             segments: reader.small(2, width)?,
-            norm: Norm::read(reader, width)?,
+            norm: Norm::read(reader, width, EPSILON)?,
             layers: (0..layers)
                 .map(|_| Layer::read(reader, width, inner))
                 .collect::<Result<_, _>>()?,
-            heads: Linear::read(reader, description.targets.len(), width)?,
+            heads: SmallDense::read(reader, width, description.targets.len())?,
             attention_heads,
             width,
             gelu: Gelu::new(),
         })
     }
 
-    pub(super) fn logits(&self, tokens: &[u32], first_segment: usize) -> Vec<f32> {
+    pub(super) fn logits(
+        &self,
+        tokens: &[u32],
+        first_segment: usize,
+    ) -> Result<Vec<f32>, ClassifyError> {
         let mut states = self.embed(tokens, first_segment);
         for layer in &self.layers {
-            states = self.layer(layer, states);
+            self.pass(layer, &mut states)?;
         }
-        let Some(mean) = states.mean_axis(Axis(0)) else {
-            return self.heads.bias.to_vec();
-        };
-        (self.heads.weights.dot(&mean) + &self.heads.bias).to_vec()
+        let mut mean = vec![0.0; self.width];
+        #[expect(clippy::cast_precision_loss, reason = "some hundred tokens")]
+        let share = 1.0 / tokens.len().max(1) as f32;
+        for state in states.chunks_exact(self.width) {
+            for (mean, value) in mean.iter_mut().zip(state) {
+                *mean += value * share;
+            }
+        }
+        self.heads.apply(&mean)
     }
 
-    fn embed(&self, tokens: &[u32], first_segment: usize) -> Array2<f32> {
-        let mut states = Array2::zeros((tokens.len(), self.width));
-        for (at, (mut state, &token)) in states.rows_mut().into_iter().zip(tokens).enumerate() {
+    fn embed(&self, tokens: &[u32], first_segment: usize) -> Vec<f32> {
+        let mut states = Vec::with_capacity(tokens.len() * self.width);
+        for (at, &token) in tokens.iter().enumerate() {
             let word = usize::try_from(token).unwrap_or(0).min(self.words.rows().saturating_sub(1));
             let segment = usize::from(at >= first_segment);
             let rows =
                 self.words.row(word).zip(self.places.row(at)).zip(self.segments.row(segment));
-            for (value, ((word, place), segment)) in state.iter_mut().zip(rows) {
-                *value = word + place + segment;
-            }
+            states.extend(rows.map(|((word, place), segment)| word + place + segment));
         }
         self.norm.apply(&mut states);
         states
     }
 
-    fn layer(&self, layer: &Layer, states: Array2<f32>) -> Array2<f32> {
-        let qkv = layer.qkv.apply(&states.view());
-        let attended = self.attend(&qkv);
-        let mut states = states + layer.out.apply(&attended.view());
-        layer.norm1.apply(&mut states);
-        let mut inner = layer.up.apply(&states.view());
-        inner.mapv_inplace(|value| self.gelu.of(value));
-        let mut states = states + layer.down.apply(&inner.view());
-        layer.norm2.apply(&mut states);
-        states
+    fn pass(&self, layer: &Layer, states: &mut [f32]) -> Result<(), ClassifyError> {
+        let attended = self.attend(&layer.qkv.apply(states)?)?;
+        add(states, &layer.out.apply(&attended)?);
+        layer.norm1.apply(states);
+        let mut inner = layer.up.apply(states)?;
+        for value in &mut inner {
+            *value = self.gelu.of(*value);
+        }
+        add(states, &layer.down.apply(&inner)?);
+        layer.norm2.apply(states);
+        Ok(())
     }
 
     /// Every token looks at every token, once for each head.
-    fn attend(&self, qkv: &Array2<f32>) -> Array2<f32> {
+    fn attend(&self, qkv: &[f32]) -> Result<Vec<f32>, ClassifyError> {
+        let tokens = qkv.len() / (3 * self.width);
+        let qkv = ArrayView2::from_shape((tokens, 3 * self.width), qkv)
+            .map_err(|_| ClassifyError::WrongSize)?;
         let size = self.width / self.attention_heads;
-        let mut out = Array2::zeros((qkv.nrows(), self.width));
+        let mut out = Array2::zeros((tokens, self.width));
         #[expect(clippy::cast_precision_loss, reason = "the size of a head is small")]
         let scale = 1.0 / (size as f32).sqrt();
         for head in 0..self.attention_heads {
@@ -124,52 +126,23 @@ impl Encoder {
             let columns = Slice::from(head * size..(head + 1) * size);
             out.slice_axis_mut(Axis(1), columns).assign(&weights.dot(&part(2)));
         }
-        out
+        Ok(out.into_raw_vec_and_offset().0)
     }
 }
 
 impl Layer {
-    fn read(reader: &mut Reader<'_>, width: usize, inner: usize) -> Result<Self, ClassifyError> {
+    fn read(
+        reader: &mut Reader<'static>,
+        width: usize,
+        inner: usize,
+    ) -> Result<Self, ClassifyError> {
         Ok(Self {
-            qkv: Linear::read(reader, 3 * width, width)?,
-            out: Linear::read(reader, width, width)?,
-            norm1: Norm::read(reader, width)?,
-            up: Linear::read(reader, inner, width)?,
-            down: Linear::read(reader, width, inner)?,
-            norm2: Norm::read(reader, width)?,
+            qkv: SmallDense::read(reader, width, 3 * width)?,
+            out: SmallDense::read(reader, width, width)?,
+            norm1: Norm::read(reader, width, EPSILON)?,
+            up: SmallDense::read(reader, width, inner)?,
+            down: SmallDense::read(reader, inner, width)?,
+            norm2: Norm::read(reader, width, EPSILON)?,
         })
     }
-}
-
-impl Linear {
-    fn read(reader: &mut Reader<'_>, to: usize, from: usize) -> Result<Self, ClassifyError> {
-        let weights = reader.matrix(to, from)?;
-        Ok(Self { weights, bias: reader.vector(to)? })
-    }
-
-    fn apply(&self, states: &ArrayView2<'_, f32>) -> Array2<f32> {
-        states.dot(&self.weights.t()) + &self.bias
-    }
-}
-
-impl Norm {
-    fn read(reader: &mut Reader<'_>, width: usize) -> Result<Self, ClassifyError> {
-        Ok(Self { weight: reader.vector(width)?, bias: reader.vector(width)? })
-    }
-
-    fn apply(&self, states: &mut Array2<f32>) {
-        for mut state in states.rows_mut() {
-            let mean = state.mean().unwrap_or(0.0);
-            state -= mean;
-            let variance = state.dot(&state) / as_count(state.len());
-            state *= 1.0 / (variance + EPSILON).sqrt();
-            state *= &self.weight;
-            state += &self.bias;
-        }
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "the width of a state is small")]
-fn as_count(length: usize) -> f32 {
-    length.max(1) as f32
 }

@@ -4,13 +4,15 @@
 
 mod activation;
 mod encoder;
-mod weights;
 mod wordpiece;
 
 use crate::ClassifyError;
+use crate::norm::head_and_tail;
+use crate::weights::Reader;
 use encoder::Encoder;
-use weights::Reader;
 use wordpiece::WordPieces;
+
+const MARK: &[u8; 8] = b"CNCLT2\x00\x01";
 
 /// The encoder with its vocabulary, ready to read.
 pub struct Transformer {
@@ -44,8 +46,8 @@ impl Transformer {
     ///
     /// # Errors
     /// When the bytes are not a whole model.
-    pub fn parse(bytes: &[u8]) -> Result<Self, ClassifyError> {
-        let mut reader = Reader::new(bytes)?;
+    pub fn parse(bytes: &'static [u8]) -> Result<Self, ClassifyError> {
+        let mut reader = Reader::new(bytes, MARK)?;
         let description: Description = serde_json::from_slice(reader.block()?)
             .map_err(|error| ClassifyError::Description(error.to_string()))?;
         let vocabulary =
@@ -75,20 +77,30 @@ impl Transformer {
     }
 
     /// The logit of each output for a text, or for a reply to what was said.
-    #[must_use]
-    pub fn logits(&self, said: &str, judged: &str) -> Vec<f32> {
+    ///
+    /// # Errors
+    /// When it computed something that is no number.
+    pub fn logits(&self, said: &str, judged: &str) -> Result<Vec<f32>, ClassifyError> {
         self.logits_of(said, self.pieces.tokens(judged))
     }
 
     /// The same, unless less than this share of the text is in the vocabulary: what is not was not
     /// understood.
-    #[must_use]
-    pub fn logits_if_known(&self, said: &str, judged: &str, share: f32) -> Option<Vec<f32>> {
+    ///
+    /// # Errors
+    /// When it computed something that is no number.
+    pub fn logits_if_known(
+        &self,
+        said: &str,
+        judged: &str,
+        share: f32,
+    ) -> Result<Option<Vec<f32>>, ClassifyError> {
         let judged = self.pieces.tokens(judged);
-        (self.pieces.known_share(&judged) >= share).then(|| self.logits_of(said, judged))
+        let is_known = self.pieces.known_share(&judged) >= share;
+        is_known.then(|| self.logits_of(said, judged)).transpose()
     }
 
-    fn logits_of(&self, said: &str, judged: Vec<u32>) -> Vec<f32> {
+    fn logits_of(&self, said: &str, judged: Vec<u32>) -> Result<Vec<f32>, ClassifyError> {
         let judged = head_and_tail(judged, self.judged_tokens);
         let mut tokens = vec![self.pieces.start()];
         let mut first_segment = usize::MAX;
@@ -99,16 +111,8 @@ impl Transformer {
         }
         tokens.extend(judged);
         tokens.push(self.pieces.end());
-        self.encoder.logits(&tokens, first_segment)
+        let logits = self.encoder.logits(&tokens, first_segment)?;
+        let is_finite = logits.iter().all(|logit| logit.is_finite());
+        if is_finite { Ok(logits) } else { Err(ClassifyError::NotANumber) }
     }
-}
-
-/// The start says what it is, the end what it wants: both are kept.
-fn head_and_tail(mut tokens: Vec<u32>, most: usize) -> Vec<u32> {
-    if tokens.len() > most {
-        let head = most * 2 / 3;
-        let cut = tokens.len() - (most - head);
-        tokens.drain(head..cut);
-    }
-    tokens
 }

@@ -40,6 +40,7 @@ impl TextClassifier for Wordlist {
             frame: Score::ZERO,
             drift: DriftMarks::default(),
             category: Category::Weapons,
+            is_calm: false,
         })
     }
 

@@ -511,6 +511,7 @@ impl conclave_detect::TextClassifier for Threats {
             frame: Score::ZERO,
             drift: conclave_detect::DriftMarks::default(),
             category: conclave_core::Category::Violence,
+            is_calm: false,
         })
     }
 

@@ -38,6 +38,7 @@ impl TextClassifier for Listener {
             frame: Score::ZERO,
             drift: [of("alone", 90), Score::ZERO, Score::ZERO, Score::ZERO],
             category: Category::Violence,
+            is_calm: false,
         })
     }
 

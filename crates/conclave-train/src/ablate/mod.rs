@@ -167,7 +167,8 @@ fn transformers(given: &[Given]) -> anyhow::Result<[Option<Transformer>; 3]> {
 
 fn transformer(file: &Path) -> anyhow::Result<Transformer> {
     let bytes = std::fs::read(file).with_context(|| format!("{}", file.display()))?;
-    let read = Transformer::parse(&bytes).with_context(|| format!("{}", file.display()))?;
+    // Weights are read in place, and these are needed until the program ends.
+    let read = Transformer::parse(bytes.leak()).with_context(|| format!("{}", file.display()))?;
     for output in Output::ALL.map(Output::name) {
         let has = read.outputs().iter().any(|one| one == output);
         ensure!(has, "{} says nothing of {output}", file.display());

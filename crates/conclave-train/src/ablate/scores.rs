@@ -4,7 +4,6 @@
 //! each other: where the transformer does not know a text, its mean over those that it knows
 //! stands in.
 
-use crate::calibrate::CRISIS_FIRST;
 use crate::cores::on_all_cores;
 use crate::examples::TrainedModel;
 use crate::rows::Row;
@@ -13,6 +12,9 @@ use conclave_detect::plain_form;
 
 /// The transformer cannot judge a text of which it knows less than this share, as in the engine.
 const UNDERSTANDS_FROM: f32 = 0.8;
+
+/// What the n-grams count for crisis, of which a transformer knows more.
+const CRISIS_FIRST: f32 = 0.5;
 
 /// A question that both tiers answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +100,7 @@ impl Trained {
                 Some(_) => self.logits(TrainedModel::Reply, &reply, row),
             }
         });
+        let logits = logits.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
         let of = |output: Output| {
             let column: Vec<_> = logits.iter().map(|row| row[output as usize]).collect();
             sums(&column, output.first_weight())
@@ -105,19 +108,24 @@ impl Trained {
         Ok(Scores(Output::ALL.map(of)))
     }
 
-    fn logits(&self, model: TrainedModel, first: &Linear<'_>, row: &Row) -> [Option<Logits>; 4] {
+    fn logits(
+        &self,
+        model: TrainedModel,
+        first: &Linear<'_>,
+        row: &Row,
+    ) -> anyhow::Result<[Option<Logits>; 4]> {
         let first_says = first.logits(&model.features(row).unwrap_or_default());
-        let second_says = self.second.as_ref().and_then(|second| {
-            let logits = asked(second, row)?;
-            Some((second.outputs(), logits))
-        });
-        Output::ALL.map(|output| {
+        let second_says = match &self.second {
+            Some(second) => asked(second, row)?.map(|logits| (second.outputs(), logits)),
+            None => None,
+        };
+        Ok(Output::ALL.map(|output| {
             let second = second_says
                 .as_ref()
                 .and_then(|(outputs, logits)| logit(outputs, logits, output.name()));
             let first = logit(first.outputs(), &first_says, output.name())?;
             output.reads(row).then_some((first, second))
-        })
+        }))
     }
 }
 
@@ -130,12 +138,12 @@ impl Scores {
     }
 }
 
-fn asked(second: &Transformer, row: &Row) -> Option<Vec<f32>> {
+fn asked(second: &Transformer, row: &Row) -> anyhow::Result<Option<Vec<f32>>> {
     let (said, _) = plain_form(&row.said());
-    match &row.response {
-        None => second.logits_if_known("", &said, UNDERSTANDS_FROM),
-        Some(reply) => second.logits_if_known(&said, &plain_form(reply).0, UNDERSTANDS_FROM),
-    }
+    Ok(match &row.response {
+        None => second.logits_if_known("", &said, UNDERSTANDS_FROM)?,
+        Some(reply) => second.logits_if_known(&said, &plain_form(reply).0, UNDERSTANDS_FROM)?,
+    })
 }
 
 fn logit(outputs: &[String], logits: &[f32], name: &str) -> Option<f32> {

@@ -9,7 +9,7 @@ use crate::cli::BenchCommand;
 use crate::config::SecondTier;
 use crate::output;
 use anyhow::{Context, bail};
-use conclave_classify::{Ensemble, Second};
+use conclave_classify::{Ensemble, SlowTiers};
 use conclave_core::{Mode, Role};
 use conclave_detect::Detector;
 use serde::Serialize;
@@ -30,7 +30,7 @@ const SIXTY_FOUR_TOKENS: &str = "when we came home from the market my mother had
     the children were playing in the garden with the neighbours who had brought bread and apples for all of us so we sat \
     down together and talked about the long summer and the old house near the river where we used to live before the war";
 /// Readings of the second tier, of which the median counts.
-const SECOND_TIER_RUNS: usize = 21;
+const TIER_RUNS: usize = 21;
 /// Starts of the program, of which the median counts.
 const STARTS: usize = 5;
 
@@ -76,11 +76,13 @@ struct Speed {
     scan_mb_per_second: f64,
     /// One core, folding and patterns alone on one large plain text.
     plain_mb_per_second: f64,
-    /// One core, the second tier on a text of 64 tokens; the median.
-    second_tier_ms: f64,
-    /// Resident memory with the second tier loaded; Linux only.
+    /// One core, the encoder on a text of 60 words; the median.
+    encoder_ms: f64,
+    /// One core, the transformer on a text of 64 tokens; the median.
+    transformer_ms: f64,
+    /// Resident memory with every tier loaded; Linux only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    second_tier_rss_mb: Option<f64>,
+    all_tiers_rss_mb: Option<f64>,
     /// Every tier, asked as `check` asks it.
     reader: ReaderSpeed,
 }
@@ -114,7 +116,11 @@ fn measure() -> anyhow::Result<Speed> {
     let long = rate(&detector, &texts(2_000));
     let rss_mb = rss_mb();
     drop(checker);
-    let second_tier_ms = second_tier_ms()?;
+    let models = Ensemble::builtin(SlowTiers::Always).context("trained models")?;
+    let encoder = models.encoder()?;
+    let encoder_ms = median_ms(|| Ok(encoder.text_logits(&bench_reader::sixty_words())?))?;
+    let transformer = models.transformer()?;
+    let transformer_ms = median_ms(|| Ok(transformer.logits("", SIXTY_FOUR_TOKENS)?))?;
     let patterns = Detector::builtin()?;
     Ok(Speed {
         optimised: !cfg!(debug_assertions),
@@ -129,8 +135,9 @@ fn measure() -> anyhow::Result<Speed> {
         plain_mb_per_second: plain_rate(|text| {
             std::hint::black_box(patterns.read(text, Mode::Normal));
         }),
-        second_tier_ms,
-        second_tier_rss_mb: self::rss_mb(),
+        encoder_ms,
+        transformer_ms,
+        all_tiers_rss_mb: self::rss_mb(),
         reader: bench_reader::measure()?,
     })
 }
@@ -147,7 +154,8 @@ fn print(speed: &Speed) {
         ),
         ("words of the patterns, plain text", format!("{:.0} MB/s", speed.scan_mb_per_second)),
         ("the same, folded and judged", format!("{:.1} MB/s", speed.plain_mb_per_second)),
-        ("second tier, 64 tokens", format!("{:.1} ms", speed.second_tier_ms)),
+        ("encoder, 60 words", format!("{:.2} ms", speed.encoder_ms)),
+        ("transformer, 64 tokens", format!("{:.2} ms", speed.transformer_ms)),
         ("`check` from start to exit", format!("{:.0} ms", speed.check_cold_start_ms)),
         ("building the checker", format!("{:.0} ms", speed.build_ms)),
     ];
@@ -155,8 +163,8 @@ fn print(speed: &Speed) {
     if let Some(rss) = speed.rss_mb {
         output::line(&format!("{:<40}{:>10}", "resident memory", format!("{rss:.0} MB")));
     }
-    if let Some(rss) = speed.second_tier_rss_mb {
-        let name = "with the second tier";
+    if let Some(rss) = speed.all_tiers_rss_mb {
+        let name = "with every tier";
         output::line(&format!("{name:<40}{:>10}", format!("{rss:.0} MB")));
     }
     speed.reader.print();
@@ -191,21 +199,18 @@ pub(super) fn rate(detector: &Detector, texts: &[String]) -> f64 {
     f64::from(rounds) * f64::from(count) / watch.seconds()
 }
 
-/// The second tier on a text of 64 tokens: the median of some readings.
-fn second_tier_ms() -> anyhow::Result<f64> {
-    let models = Ensemble::builtin(Second::Always).context("trained models")?;
-    let text = SIXTY_FOUR_TOKENS;
-    let mut times: Vec<f64> = (0..=SECOND_TIER_RUNS)
+/// The median of some readings; the first one is not counted.
+fn median_ms(read: impl Fn() -> anyhow::Result<Vec<f32>>) -> anyhow::Result<f64> {
+    let mut times: Vec<f64> = (0..=TIER_RUNS)
         .map(|_| {
             let watch = Stopwatch::start();
-            std::hint::black_box(models.both(text)?);
+            std::hint::black_box(read()?);
             Ok(watch.seconds() * 1e3)
         })
         .collect::<anyhow::Result<_>>()?;
-    // The first one also loads the weights.
     times.remove(0);
     times.sort_unstable_by(f64::total_cmp);
-    Ok(times.get(SECOND_TIER_RUNS / 2).copied().unwrap_or_default())
+    Ok(times.get(TIER_RUNS / 2).copied().unwrap_or_default())
 }
 
 /// Megabytes of plain text read in a second.

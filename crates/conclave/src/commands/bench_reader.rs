@@ -105,6 +105,11 @@ fn english_texts() -> Vec<String> {
     (0..TEXTS).map(text).collect()
 }
 
+/// An English text of 60 words.
+pub fn sixty_words() -> String {
+    english_texts().swap_remove(0)
+}
+
 fn japanese_texts() -> Vec<String> {
     let sentences = ordinary_sentences(|line| !line.is_ascii());
     let text = |start| {

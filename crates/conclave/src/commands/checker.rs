@@ -2,7 +2,7 @@
 
 use crate::config::SecondTier;
 use anyhow::Context;
-use conclave_classify::{Ensemble, Second};
+use conclave_classify::{Ensemble, SlowTiers};
 use conclave_detect::Detector;
 use conclave_engine::Checker;
 use conclave_pii::Finder;
@@ -23,9 +23,9 @@ pub fn detector(second: SecondTier) -> anyhow::Result<Detector> {
 /// When the data files compiled in are broken.
 pub fn classifier(second: SecondTier) -> anyhow::Result<Ensemble> {
     let second = match second {
-        SecondTier::Never => Second::Never,
-        SecondTier::Unsure => Second::Unsure,
-        SecondTier::Always => Second::Always,
+        SecondTier::Never => SlowTiers::Never,
+        SecondTier::Unsure => SlowTiers::Unsure,
+        SecondTier::Always => SlowTiers::Always,
     };
     Ensemble::builtin(second).context("trained models")
 }

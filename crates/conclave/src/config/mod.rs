@@ -286,22 +286,22 @@ impl ResourceSection {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Detection {
-    /// When the slower of the two trained models is asked.
+    /// When the slower trained models are asked.
     pub second_tier: SecondTier,
 }
 
-/// When the slower of the two trained models is asked.
+/// When the slower trained models are asked.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema, clap::ValueEnum,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SecondTier {
-    /// Never: it takes no memory.
+    /// Never: they take no memory.
     Never,
-    /// Where patterns and the faster model are unsure.
+    /// The encoder for every text, the transformer where the answer is open.
     #[default]
     Unsure,
-    /// For every text: some hundredths of a second each.
+    /// Both for every text.
     Always,
 }
 
