@@ -35,6 +35,22 @@ impl Curve {
         }
     }
 
+    /// The same curve with some of its points, named by their scores, not before these logits; what follows moves
+    /// along.
+    #[must_use]
+    pub fn raised(&self, least: &[(f32, f32)]) -> Self {
+        let mut moved = 0.0_f32;
+        let mut last = f32::NEG_INFINITY;
+        let raise = |&(logit, score): &(f32, f32)| {
+            let wanted = least.iter().find(|(_, named)| (named - score).abs() < 1e-6);
+            let raised = wanted.map_or(logit + moved, |(at, _)| at.max(logit)).max(last + 1e-3);
+            moved = raised - logit;
+            last = raised;
+            ((raised * 1e4).round() / 1e4, score)
+        };
+        Self(self.0.iter().map(raise).collect())
+    }
+
     fn rises(&self) -> bool {
         let finite = self.0.iter().all(|(at, score)| at.is_finite() && (0.0..=1.0).contains(score));
         finite && self.0.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1)
@@ -246,6 +262,15 @@ mod tests {
         }
         assert!(Curve::default().of(1.0).abs() < 1e-6);
         assert_eq!(conclave_core::Score::new(curve.of(f32::NAN)), conclave_core::Score::ONE);
+    }
+
+    #[test]
+    fn points_are_raised_and_what_follows_moves_along() {
+        let curve = Curve::through(vec![(0.0, 0.0), (1.0, 0.25), (2.0, 0.5), (8.0, 0.6)]);
+        let raised = curve.raised(&[(3.0, 0.25), (1.5, 0.5)]);
+        assert_eq!(raised.0, [(0.0, 0.0), (3.0, 0.25), (3.001, 0.5), (9.001, 0.6)]);
+        assert!(raised.rises());
+        assert_eq!(curve.raised(&[(-5.0, 0.5)]), curve);
     }
 
     #[test]

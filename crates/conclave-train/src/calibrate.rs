@@ -33,11 +33,11 @@ const HARM: [(f32, f32); 9] = [
 const REPLY: [(f32, f32); 10] = [
     (0.0, 0.0),
     (0.50, 0.01),
-    (0.80, 0.03),
-    (0.90, 0.06),
-    (0.95, 0.09),
-    (0.98, 0.12),
-    (0.987, 0.18),
+    (0.80, 0.02),
+    (0.90, 0.04),
+    (0.95, 0.06),
+    (0.98, 0.10),
+    (0.987, 0.16),
     (0.993, 0.30),
     (0.996, 0.40),
     (0.999, 0.55),
@@ -54,18 +54,24 @@ const CRISIS: [(f32, f32); 7] = [
     (0.50, 0.004),
     (0.80, 0.01),
     (0.95, 0.02),
-    (0.98, 0.04),
-    (0.99, 0.12),
-    (0.995, 0.45),
+    (0.97, 0.10),
+    (0.98, 0.25),
+    (0.993, 0.50),
 ];
+/// Grief, tiredness and idiom sound like danger: so many of the corpus's rows that do must lie below as well, by
+/// score.
+const SOUNDS_LIKE_CRISIS: [(f32, f32); 3] = [(0.70, 0.10), (0.82, 0.25), (0.91, 0.50)];
+
 /// From which score of the quicker tiers on the transformer is asked: for requests, for crisis, for the other
 /// questions about texts, and for replies.
 const OPEN_REQUEST: f32 = 0.05;
 const OPEN_CRISIS: f32 = 0.02;
 const OPEN_OTHER: f32 = 0.10;
-const OPEN_REPLY: f32 = 0.05;
+const OPEN_REPLY: f32 = 0.04;
 /// A group with fewer harmless texts is measured with the rest of its language, or with all.
 const ENOUGH: usize = 120;
+/// The same for replies of one length: of the few that were collected, one or two would draw the upper points.
+const ENOUGH_REPLIES_OF_A_LENGTH: usize = 400;
 /// Beyond the last point the score rises by so much again, over a wide distance: what is worse than nearly
 /// all harmless texts should still be told apart.
 const BEYOND: f32 = 0.14;
@@ -100,7 +106,7 @@ pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
         });
         let harmless = measured.texts.iter().filter(|one| is_ordinary(one.row));
         let harmless: Vec<_> = harmless.map(|one| (one.group, part(&one.logits))).collect();
-        question(&learn.collect::<Vec<_>>(), &harmless, open_from, points)
+        question(&learn.collect::<Vec<_>>(), &harmless, open_from, points, ENOUGH)
     };
     let reply = |name: &str, part: &dyn Fn(&ReplyLogits) -> TierLogits| {
         let learn = measured.replies.iter().filter_map(|one| {
@@ -113,15 +119,32 @@ pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
         });
         let harmless = measured.replies.iter().filter(|one| !one.row.is_harmful());
         let harmless: Vec<_> = harmless.map(|one| (one.group, part(&one.logits))).collect();
-        question(&learn.collect::<Vec<_>>(), &harmless, OPEN_REPLY, &REPLY)
+        question(
+            &learn.collect::<Vec<_>>(),
+            &harmless,
+            OPEN_REPLY,
+            &REPLY,
+            ENOUGH_REPLIES_OF_A_LENGTH,
+        )
     };
+    let mut crisis = text("crisis", |logits| logits.crisis, OPEN_CRISIS, &CRISIS);
+    let alike: Vec<_> = measured
+        .texts
+        .iter()
+        .filter(|one| one.row.task == "crisis" && !one.row.is_harmful())
+        .filter(|one| one.row.source.starts_with("corpus_"))
+        .map(|one| (one.group, one.logits.crisis))
+        .collect();
+    for stage in Stage::ALL {
+        raise_curves(stage.of(&mut crisis), stage, &alike);
+    }
     let manner = MannerFault::ALL.into_iter().map(|fault| {
         let name = fault.as_str();
         (name.to_owned(), reply(name, &|logits| logits.faults[fault as usize]))
     });
     Ok(Calibration {
         request: text("request", |logits| logits.request, OPEN_REQUEST, &HARM),
-        crisis: text("crisis", |logits| logits.crisis, OPEN_CRISIS, &CRISIS),
+        crisis,
         injection: text("injection", |logits| logits.injection, OPEN_OTHER, &INJECTION),
         frame: text("jailbreak", |logits| logits.frame, OPEN_OTHER, &FRAME),
         reply: reply("reply", &|logits| logits.harm),
@@ -175,30 +198,90 @@ fn question(
     harmless: &[(&'static str, TierLogits)],
     open_from: f32,
     points: &[(f32, f32)],
+    enough_of_a_length: usize,
 ) -> Question {
-    let joint = |stage: fn(TierLogits) -> Option<TierLogits>| {
+    let joint = |stage: Stage| {
         let answers = learn
             .iter()
-            .filter_map(|answer| Some(Answer { logits: stage(answer.logits)?, ..*answer }));
+            .filter_map(|answer| Some(Answer { logits: stage.asked(answer.logits)?, ..*answer }));
         let weights = fit_weights(&answers.collect::<Vec<_>>());
         let joint = Joint { weights, ..Joint::default() };
-        let sums = harmless
-            .iter()
-            .filter_map(|(group, logits)| {
-                Some((*group, joint.weights_of(group).sum(&stage(*logits)?)))
-            })
-            .collect();
-        Joint { curves: curves(sums, points), ..joint }
+        Joint { curves: curves(sums(&joint, stage, harmless), points, enough_of_a_length), ..joint }
     };
     Question {
         open_from,
-        one: joint(|logits| Some(TierLogits { encoder: None, depth: None, ..logits })),
-        two: joint(|logits| Some(TierLogits { depth: None, ..logits })),
-        three: joint(|logits| logits.depth.map(|_| logits)),
+        one: joint(Stage::Ngrams),
+        two: joint(Stage::Encoder),
+        three: joint(Stage::Depth),
     }
 }
 
-fn curves(logits: Vec<(&'static str, f32)>, points: &[(f32, f32)]) -> BTreeMap<String, Curve> {
+/// Which tiers were asked.
+#[derive(Clone, Copy)]
+enum Stage {
+    Ngrams,
+    Encoder,
+    Depth,
+}
+
+impl Stage {
+    const ALL: [Self; 3] = [Self::Ngrams, Self::Encoder, Self::Depth];
+
+    /// What the tiers of this stage say, where they all could be asked.
+    fn asked(self, logits: TierLogits) -> Option<TierLogits> {
+        match self {
+            Self::Ngrams => Some(TierLogits { encoder: None, depth: None, ..logits }),
+            Self::Encoder => Some(TierLogits { depth: None, ..logits }),
+            Self::Depth => logits.depth.map(|_| logits),
+        }
+    }
+
+    const fn of(self, question: &mut Question) -> &mut Joint {
+        match self {
+            Self::Ngrams => &mut question.one,
+            Self::Encoder => &mut question.two,
+            Self::Depth => &mut question.three,
+        }
+    }
+}
+
+fn sums(
+    joint: &Joint,
+    stage: Stage,
+    texts: &[(&'static str, TierLogits)],
+) -> Vec<(&'static str, f32)> {
+    let sum = |(group, logits): &(&'static str, TierLogits)| {
+        Some((*group, joint.weights_of(group).sum(&stage.asked(*logits)?)))
+    };
+    texts.iter().filter_map(sum).collect()
+}
+
+/// Moves the upper points of crisis up where texts that only sound like it lie higher than ordinary ones.
+fn raise_curves(joint: &mut Joint, stage: Stage, alike: &[(&'static str, TierLogits)]) {
+    let mut by_language: BTreeMap<&str, Vec<f32>> = BTreeMap::new();
+    for (group, sum) in sums(joint, stage, alike) {
+        for name in [group.split('/').next().unwrap_or_default(), "any"] {
+            by_language.entry(name).or_default().push(sum);
+        }
+    }
+    for (name, curve) in &mut joint.curves {
+        let language = name.split('/').next().unwrap_or_default();
+        if let Some(logits) = by_language.get_mut(language) {
+            logits.sort_by(f32::total_cmp);
+            let least: Vec<_> = SOUNDS_LIKE_CRISIS
+                .iter()
+                .map(|&(share, score)| (quantile(logits, share), score))
+                .collect();
+            *curve = curve.raised(&least);
+        }
+    }
+}
+
+fn curves(
+    logits: Vec<(&'static str, f32)>,
+    points: &[(f32, f32)],
+    enough_of_a_length: usize,
+) -> BTreeMap<String, Curve> {
     let mut groups: BTreeMap<String, Vec<f32>> = BTreeMap::new();
     for (group, logit) in logits {
         let language = group.split('/').next().unwrap_or_default();
@@ -206,7 +289,10 @@ fn curves(logits: Vec<(&'static str, f32)>, points: &[(f32, f32)]) -> BTreeMap<S
             groups.entry(name.to_owned()).or_default().push(logit);
         }
     }
-    groups.retain(|name, logits| name == "any" || logits.len() >= ENOUGH);
+    groups.retain(|name, logits| {
+        let enough = if name.contains('/') { enough_of_a_length } else { ENOUGH };
+        name == "any" || logits.len() >= enough
+    });
     groups.into_iter().map(|(name, logits)| (name, curve(logits, points))).collect()
 }
 
