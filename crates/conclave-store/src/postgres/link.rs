@@ -194,7 +194,9 @@ impl Connector {
         future: impl Future<Output = Result<T, E>>,
     ) -> Result<T, LinkError> {
         let _timers = self.0.handle.enter();
-        let answer = block_on(tokio::time::timeout(patience, future));
+        // A task may use so much of its turn before it has to yield, and this thread cannot: without the limit
+        // lifted, whoever asks often enough within one task would wait for ever.
+        let answer = block_on(tokio::task::unconstrained(tokio::time::timeout(patience, future)));
         answer.map_err(|_| LinkError::Late(patience))?.map_err(Into::into)
     }
 
