@@ -34,15 +34,6 @@ pub enum Side {
 /// Whether a row can stand on a side at all.
 pub fn is_tried(row: &Row) -> bool {
     matches!(row.task.as_str(), "prompt" | "text" | "crisis" | "injection")
-        && !is_of_the_sixth_edition(row)
-}
-
-/// The corpus's sixth edition was written against the words of the rules and would change what a rate means: the
-/// rules have not been mended for it yet, and some of them would break the limits with it (docs/rules.md).
-fn is_of_the_sixth_edition(row: &Row) -> bool {
-    let mut letters = row.topic.chars();
-    let starts = [letters.next(), letters.next(), letters.next()];
-    matches!(starts, [Some('s'), Some('a'..='k'), Some('-')])
 }
 
 /// Public rows whose label is plainly wrong, by name: the text asks for what its label denies.

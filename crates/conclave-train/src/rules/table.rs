@@ -19,8 +19,7 @@ pub fn write(out: &mut impl Write, trial: &Trial) -> anyhow::Result<()> {
          of [our corpus](../corpus/README.md). `conclave-train rules` writes this page.\n\n\
          - **Ordinary** texts are the rows labelled safe of requests, texts, injections and crises: {} of them. Many are\n  \
            look-alikes, written to frighten, so that the rates are higher than in everyday talk. Left out: {} whose text\n  \
-           plainly asks for what its label denies, and the sixth edition of the corpus: it was written against the words\n  \
-           of the rules, which have not been mended for it yet; with it, more rules would break the limits.\n\
+           plainly asks for what its label denies.\n\
          - **Harmful** texts are what a rule is about: for harm rules harmful requests and texts ({}), for crisis rules people\n  \
            who need help, for injection rules injections and jailbreaks. A rule that fires on another kind of harm has neither\n  \
            a hit nor an alarm, nor has one that fires where nobody labelled what it is about: a crisis rule on people who\n  \
