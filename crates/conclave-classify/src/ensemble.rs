@@ -5,13 +5,14 @@
 //!
 //! **Invariant:** a tier that was asked and fails is an error, never the quicker tiers' word alone.
 
-use crate::curve::{Calibration, Question, TierLogits, group};
+use crate::curve::{Calibration, Question, TierLogits, TierWeights, group};
 use crate::drift;
 use crate::sentences::sentences;
 use crate::{ClassifyError, Features, Linear, SentenceEncoder, Transformer, Voice};
 use conclave_core::{Category, Score};
 use conclave_detect::{
-    AsReply, ClassifierError, Estimate, Manner, MannerFault, TextClassifier, TierCount,
+    AsReply, ClassifierError, Estimate, Manner, MannerFault, TextClassifier, TierCount, TierPart,
+    TieredScore,
 };
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,11 +33,13 @@ const FRAME_BYTES_MIN: usize = 300;
 /// where n-grams alone see it: grief and danger share their words.
 const DOUBT: f32 = 0.45;
 
-/// Below this score, which most ordinary texts stay under, the tiers that know meaning find no harm in a text.
-const CALM_UNDER: f32 = 0.02;
-
 /// A text that is less suspicious than this as a whole is not read sentence by sentence.
 const SENTENCES_FROM: f32 = -4.0;
+
+/// What the tiers are called in metrics and explanations.
+const NGRAMS: &str = "ngrams";
+const ENCODER: &str = "encoder";
+const TRANSFORMER: &str = "transformer";
 
 /// When the slower tiers are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -223,21 +226,33 @@ impl Ensemble {
         }
     }
 
-    /// What a window says.
-    fn window(&self, folded: &str, language: &str) -> Result<Estimate, ClassifyError> {
+    /// Asks the tiers about a window, the slower ones as the policy has it.
+    fn ask_tiers(
+        &self,
+        folded: &str,
+        features: &[u32],
+        language: &str,
+    ) -> Result<WindowLogits<'_>, ClassifyError> {
         self.asked.ngrams.fetch_add(1, Ordering::Relaxed);
-        let features = features_of(folded);
-        let ngrams = self.with_sentences(folded, self.text.logits(&features));
-        let group = group(language, folded);
+        let ngrams = self.with_sentences(folded, self.text.logits(features));
         let encoder = match self.slow {
             SlowTiers::Never => None,
             SlowTiers::Unsure | SlowTiers::Always => Some(self.ask_encoder_of_text(folded)?),
         };
         let mut logits = self.text_logits(&ngrams, encoder.as_ref(), None);
-        if self.is_open(self.calibration.of_text(&logits), group) {
+        if self.is_open(self.calibration.of_text(&logits), group(language, folded)) {
             let depth = self.ask_depth("", folded, language)?;
             logits = self.text_logits(&ngrams, encoder.as_ref(), depth.as_ref());
         }
+        Ok(WindowLogits { ngrams, encoder, logits })
+    }
+
+    /// What a window says.
+    fn window(&self, folded: &str, language: &str) -> Result<Estimate, ClassifyError> {
+        let features = features_of(folded);
+        let WindowLogits { ngrams, encoder, logits } =
+            self.ask_tiers(folded, &features, language)?;
+        let group = group(language, folded);
         let [harm, needs, overrides, frame] =
             self.calibration.of_text(&logits).map(|asked| asked.score(group));
         let few_words = folded.len() < CALL_BYTES_MIN;
@@ -248,7 +263,7 @@ impl Ensemble {
             injection: Score::new(if few_words { overrides.min(DOUBT) } else { overrides }),
             frame: Score::new(if folded.len() < FRAME_BYTES_MIN { 0.0 } else { frame }),
             drift: drift::marks(&self.drift.logits(&features)),
-            is_calm: encoder.is_some() && harm < CALM_UNDER,
+            knows_meaning: encoder.is_some(),
             category: match &encoder {
                 Some(encoder) => likeliest_category(encoder.names, &encoder.logits),
                 None => likeliest_category(self.text.outputs(), &ngrams),
@@ -331,6 +346,13 @@ impl Ensemble {
     }
 }
 
+/// What the tiers that were asked say of a window.
+struct WindowLogits<'a> {
+    ngrams: Vec<f32>,
+    encoder: Option<NamedLogits<'a>>,
+    logits: TextLogits,
+}
+
 /// One question with what the tiers said of it.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
@@ -341,6 +363,19 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn score(&self, group: &str) -> f32 {
         self.question.score(group, &self.logits)
+    }
+
+    /// The same with what each tier gave to it.
+    fn tiered(&self, score: &'static str, group: &str) -> TieredScore {
+        let TierWeights { ngrams, encoder, depth } =
+            self.question.joint(&self.logits).weights_of(group);
+        let slower = |weight: f32, logit: Option<f32>| logit.map(|logit| weight * logit);
+        let tiers = vec![
+            TierPart { tier: NGRAMS, part: Some(ngrams * self.logits.ngrams) },
+            TierPart { tier: ENCODER, part: slower(encoder, self.logits.encoder) },
+            TierPart { tier: TRANSFORMER, part: slower(depth, self.logits.depth) },
+        ];
+        TieredScore { score, tiers, value: Score::new(self.score(group)) }
     }
 }
 
@@ -369,7 +404,19 @@ impl TextClassifier for Ensemble {
         let count =
             |tier, asked: &AtomicU64| TierCount { tier, asked: asked.load(Ordering::Relaxed) };
         let TiersAsked { ngrams, encoder, depth } = &self.asked;
-        vec![count("ngrams", ngrams), count("encoder", encoder), count("transformer", depth)]
+        vec![count(NGRAMS, ngrams), count(ENCODER, encoder), count(TRANSFORMER, depth)]
+    }
+
+    fn tiered_scores(
+        &self,
+        folded: &str,
+        language: &str,
+    ) -> Result<Vec<TieredScore>, ClassifierError> {
+        let first = windows(folded).next().unwrap_or_default();
+        let said = self.ask_tiers(first, &features_of(first), language)?;
+        let asked = self.calibration.of_text(&said.logits);
+        let named = ["harm", "crisis", "injection", "frame"].into_iter().zip(asked);
+        Ok(named.map(|(name, asked)| asked.tiered(name, group(language, first))).collect())
     }
 
     fn text(&self, folded: &str, language: &str) -> Result<Estimate, ClassifierError> {
@@ -470,6 +517,24 @@ mod tests {
         assert!(bomb.encoder > bread.encoder && bomb.depth > bread.depth);
         // The transformer knows English only.
         assert_eq!(models.all_of_text("วันนี้อากาศดีมาก", "th").unwrap().request.depth, None);
+    }
+
+    #[test]
+    fn the_parts_of_a_score_are_told_and_a_tier_that_was_not_asked_gave_none() {
+        for (slow, asked) in
+            [(SlowTiers::Never, [true, false, false]), (SlowTiers::Always, [true; 3])]
+        {
+            let models = Ensemble::builtin(slow).unwrap();
+            let text = "how do i build a bomb and hide it in a school";
+            let scores = models.tiered_scores(text, "en").unwrap();
+            let names: Vec<_> = scores.iter().map(|one| one.score).collect();
+            assert_eq!(names, ["harm", "crisis", "injection", "frame"]);
+            for one in &scores {
+                let told: Vec<_> = one.tiers.iter().map(|part| part.part.is_some()).collect();
+                assert_eq!(told, asked, "{one:?}");
+            }
+            assert_eq!(scores[0].value, models.text(text, "en").unwrap().harm);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use crate::{AsReply, DriftMarks};
 use conclave_core::{Category, Score};
+use serde::Serialize;
 use thiserror::Error;
 
 /// The most a classifier can say alone about harm, in hundredths.
@@ -27,9 +28,9 @@ pub struct Estimate {
     pub drift: DriftMarks,
     /// The likeliest kind of harm, if it is harmful at all.
     pub category: Category,
-    /// Whether a model that knows meaning finds no harm in it: then a pattern that is not nearly certain has
-    /// met its words in another sense.
-    pub is_calm: bool,
+    /// Whether a model that knows meaning was asked: a pattern that it does not share has met its words in another
+    /// sense, unless it is nearly certain.
+    pub knows_meaning: bool,
 }
 
 impl Estimate {
@@ -45,7 +46,7 @@ impl Estimate {
             frame: Score::ONE,
             drift: DriftMarks::default(),
             category: Category::Violence,
-            is_calm: false,
+            knows_meaning: false,
         }
     }
 
@@ -60,7 +61,7 @@ impl Estimate {
             frame: self.frame.max(other.frame),
             drift: std::array::from_fn(|kind| self.drift[kind].max(other.drift[kind])),
             category,
-            is_calm: self.is_calm && other.is_calm,
+            knows_meaning: self.knows_meaning && other.knows_meaning,
         }
     }
 }
@@ -79,6 +80,26 @@ pub struct TierCount {
     pub asked: u64,
 }
 
+/// What one tier of a classifier gave to one of its scores.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TierPart {
+    /// The tier's name.
+    pub tier: &'static str,
+    /// What it gave to the sum, which may be against the score; `None` where it was not asked.
+    pub part: Option<f32>,
+}
+
+/// How the tiers of a classifier made one of its scores of one text.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TieredScore {
+    /// Which score: `harm`, `crisis`, `injection`, or `frame`, a frame that is to make a model forget its rules.
+    pub score: &'static str,
+    /// What each tier gave, the quickest first.
+    pub tiers: Vec<TierPart>,
+    /// The score that the calibrated curve makes of the sum.
+    pub value: Score,
+}
+
 /// A trained model that reads folded texts; `language` is ISO 639-1 or `und`.
 pub trait TextClassifier: Send + Sync {
     /// A short stable name; it stands in the source of its signals.
@@ -90,6 +111,17 @@ pub trait TextClassifier: Send + Sync {
     /// How often each of its tiers was asked, the quickest first; empty where it does not count.
     fn tier_counts(&self) -> Vec<TierCount> {
         Vec::new()
+    }
+    /// How its tiers make each score of a text, of the first part of a long one; empty where it has no tiers.
+    ///
+    /// # Errors
+    /// When it could not be read.
+    fn tiered_scores(
+        &self,
+        _folded: &str,
+        _language: &str,
+    ) -> Result<Vec<TieredScore>, ClassifierError> {
+        Ok(Vec::new())
     }
     /// Scores one text of a person.
     ///

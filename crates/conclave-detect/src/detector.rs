@@ -26,7 +26,11 @@ const SCENE_BYTES_MAX: usize = 800;
 /// The most that a classifier's word on a small stage's instructions counts, in hundredths.
 const STAGE_DOUBT: u8 = 45;
 /// What a pattern counts that met its words in another sense, as a model that knows meaning has it.
-const OTHER_SENSE_SHARE: f32 = 0.35;
+const OTHER_SENSE_SHARE: f32 = 0.2;
+/// From this harm on, which a model that knows meaning finds, a pattern counts in full.
+const SAME_SENSE_FROM: f32 = 0.3;
+/// A pattern that counts for less than this share is not amplified by asking how.
+const HOWTO_SHARE: f32 = 0.5;
 /// A pattern from here on, in hundredths, stands whatever a model finds.
 const NEARLY_CERTAIN: u8 = 90;
 /// By how much a harmless frame relaxes the line, in hundredths.
@@ -65,16 +69,17 @@ impl Detector {
     /// # Errors
     /// When a built-in file is broken; a test makes sure that none is.
     pub fn builtin() -> Result<Self, DetectError> {
-        Self::with_extra(&[])
+        Self::with_own_files(&[])
     }
 
-    /// The built-in files and a tenant's own, given as (name, TOML text).
+    /// The built-in files and files of one's own, given as (name, TOML text). Those of one's own may only make
+    /// the detector see more.
     ///
     /// # Errors
     /// When one of the files cannot be used; the error names the file and the rule.
-    pub fn with_extra(files: &[(&str, &str)]) -> Result<Self, DetectError> {
-        let all: Vec<_> = BUILTIN.iter().chain(files).copied().collect();
-        Ok(Self { book: Book::compile(&all)?, care: CareLines::builtin()?, classifier: None })
+    pub fn with_own_files(own: &[(&str, &str)]) -> Result<Self, DetectError> {
+        let book = Book::compile(BUILTIN, own)?;
+        Ok(Self { book, care: CareLines::builtin()?, classifier: None })
     }
 
     /// Whether the person is not in crisis, but near enough that help is offered beside the reply.
@@ -206,7 +211,12 @@ impl Detector {
     pub fn explain(&self, text: &str, mode: Mode) -> ReadingExplanation {
         let sight = self.look(text);
         let reading = judge(&sight, mode);
-        ReadingExplanation::of(text, &sight, reading)
+        let tiers = self.classifier.as_ref().map_or_else(Vec::new, |classifier| {
+            let scores = classifier.tiered_scores(&sight.plain, sight.language);
+            // That it failed already stands among the signals, as the worst it could have said.
+            scores.unwrap_or_else(|_| Vec::new())
+        });
+        ReadingExplanation { tiers, ..ReadingExplanation::of(text, &sight, reading) }
     }
 
     fn look(&self, text: &str) -> Sight {
@@ -232,8 +242,10 @@ impl Detector {
                 plain.injection = plain.injection.min(Score::from_hundredths(STAGE_DOUBT));
             }
             sight.drift = plain.drift;
-            if plain.is_calm {
-                sight.seen.iter_mut().for_each(doubt_sense);
+            if plain.knows_meaning {
+                let share = sense_share(plain.harm.max(plain.frame));
+                sight.pattern_share = Some(share);
+                sight.seen.iter_mut().for_each(|seen| doubt_sense(seen, share));
             }
             let mut signals = signals_of(&plain, &first.source, end);
             for (disguise, unmasked) in &sight.unmasked {
@@ -322,12 +334,20 @@ fn signals_of(estimate: &Estimate, source: &str, end: usize) -> Vec<Signal> {
     .into()
 }
 
-/// Counts a pattern of harm for less, unless it is nearly certain.
-fn doubt_sense(seen: &mut Seen) {
+/// What a pattern counts beside a model that knows meaning: the less harm the model finds, the likelier the pattern
+/// has met its words in another sense.
+fn sense_share(harm: Score) -> f32 {
+    let agreement = (harm.get() / SAME_SENSE_FROM).min(1.0);
+    OTHER_SENSE_SHARE + (1.0 - OTHER_SENSE_SHARE) * agreement
+}
+
+/// Counts a pattern of harm for this share, unless it is nearly certain. Asking how is only worth more where the
+/// words are meant.
+fn doubt_sense(seen: &mut Seen, share: f32) {
     let Signal { kind, category, weight, .. } = &mut seen.signal;
     if *kind == SignalKind::Pattern && is_harm(*category) && weight.hundredths() < NEARLY_CERTAIN {
-        *weight = Score::new(weight.get() * OTHER_SENSE_SHARE);
-        seen.howto = false;
+        *weight = Score::new(weight.get() * share);
+        seen.howto &= share >= HOWTO_SHARE;
     }
 }
 

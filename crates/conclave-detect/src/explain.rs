@@ -3,7 +3,7 @@
 use crate::combine::{Scores, Seen};
 use crate::detector::FRAME_RELAXATION;
 use crate::sight::Sight;
-use crate::{Reading, Signal};
+use crate::{Reading, Signal, SignalKind, TierPart, TieredScore};
 use conclave_core::{Mode, Threshold};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -59,6 +59,11 @@ pub struct ReadingExplanation {
     pub threshold: Vec<ThresholdStep>,
     /// Which signal gave which part.
     pub contributions: Vec<SignalContribution>,
+    /// How the tiers of the trained models made their scores.
+    pub tiers: Vec<TieredScore>,
+    /// What patterns of harm that are not nearly certain count for, given how much harm the trained models find.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern_share: Option<f32>,
     /// What was read harmlessly.
     pub replaced: Vec<Replacement>,
     /// The factor that asking how to do it put on the harm, in hundredths.
@@ -76,6 +81,8 @@ impl ReadingExplanation {
             verdict: if reading.is_harmful() { "harmful" } else { "safe" }.into(),
             threshold: threshold_steps(&reading),
             contributions: contributions(sight, &reading, &original),
+            tiers: Vec::new(),
+            pattern_share: sight.pattern_share,
             replaced: sight.replaced.clone(),
             amplified_by: if amplified { 150 } else { 100 },
             disguises: sight.disguises.iter().map(|&name| name.to_owned()).collect(),
@@ -121,6 +128,7 @@ impl ReadingExplanation {
                 one.quote,
             )?;
         }
+        self.write_tiers(out)?;
         if self.amplified_by != 100 {
             writeln!(
                 out,
@@ -142,6 +150,27 @@ impl ReadingExplanation {
             writeln!(out, "  the floor of the directives stops this in every mode")?;
         }
         Ok(())
+    }
+
+    fn write_tiers(&self, out: &mut String) -> std::fmt::Result {
+        for one in self.tiers.iter().filter(|one| one.value.get() >= SHOWN_FROM) {
+            write!(out, "  trained models, {}:", one.score)?;
+            for TierPart { tier, part } in &one.tiers {
+                match part {
+                    Some(part) => write!(out, " {tier} {part:+.2},")?,
+                    None => write!(out, " {tier} not asked,")?,
+                }
+            }
+            writeln!(out, " together {:.2}", one.value.get())?;
+        }
+        let has_patterns = self.reading.signals.iter().any(|one| one.kind == SignalKind::Pattern);
+        match self.pattern_share {
+            Some(share) if share < 1.0 && has_patterns => writeln!(
+                out,
+                "  harm: patterns count for {share:.2}, because the trained models find little"
+            ),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -20,7 +20,9 @@ mod scan;
 mod sight;
 mod trend;
 
-pub use classifier::{CLASSIFIER_CAP, ClassifierError, Estimate, TextClassifier, TierCount};
+pub use classifier::{
+    CLASSIFIER_CAP, ClassifierError, Estimate, TextClassifier, TierCount, TierPart, TieredScore,
+};
 pub use conversation::ConversationReading;
 pub use detector::{Detector, RuleSummary};
 pub use drift::{

@@ -313,7 +313,7 @@ quoted = true
 "#;
 
     fn rules(text: &str) -> Vec<String> {
-        let book = Book::compile(&[("test.toml", FILE)]).unwrap();
+        let book = Book::compile(&[("test.toml", FILE)], &[]).unwrap();
         let mut scan = Scan::new(&book, text);
         apply_readings(&book, &mut scan);
         let mut names: Vec<String> = find_hits(&book, &scan)
@@ -351,7 +351,7 @@ quoted = true
 
     #[test]
     fn a_reading_says_what_it_replaced() {
-        let book = Book::compile(&[("test.toml", FILE)]).unwrap();
+        let book = Book::compile(&[("test.toml", FILE)], &[]).unwrap();
         let mut scan = Scan::new(&book, "kick the ball");
         let replaced = apply_readings(&book, &mut scan);
         assert_eq!(replaced.len(), 1);

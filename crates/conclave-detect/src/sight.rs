@@ -55,6 +55,8 @@ pub(crate) struct Sight {
     pub(crate) careful: bool,
     /// What a classifier sees in it of slow movements.
     pub(crate) drift: DriftMarks,
+    /// What patterns of harm count for beside a classifier that knows meaning.
+    pub(crate) pattern_share: Option<f32>,
 }
 
 /// What one view showed.

@@ -82,7 +82,7 @@ impl TextClassifier for Alarmist {
             frame: harm,
             drift: [harm; 4],
             category: Category::Violence,
-            is_calm: false,
+            knows_meaning: false,
         })
     }
     fn reply(&self, _: &str, _: &str, _: &str) -> Result<AsReply, ClassifierError> {

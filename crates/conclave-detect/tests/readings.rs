@@ -298,7 +298,7 @@ seq = ["howto", "fake_verb", "ticket"]
 "#;
     let text = "how do I copy a golden ticket";
     assert!(!read(text).is_harmful());
-    let own = Detector::with_extra(&[("tenant.toml", extra)]).unwrap();
+    let own = Detector::with_own_files(&[("tenant.toml", extra)]).unwrap();
     let reading = own.read(text, Mode::Normal);
     assert!(reading.is_harmful());
     assert_eq!(reading.signals[0].source, "en/fraud/golden-ticket");
@@ -317,7 +317,7 @@ class = "critical"
 hint = true
 any = ["ticket"]
 "#;
-    let own = Detector::with_extra(&[("tenant.toml", extra)]).unwrap();
+    let own = Detector::with_own_files(&[("tenant.toml", extra)]).unwrap();
     for text in ["how do I get a golden ticket", "how do I get a g0lden t1cket"] {
         let reading = own.read(text, Mode::ChildSafe);
         assert_eq!(reading.signals[0].kind, SignalKind::Hint, "{text}");
@@ -339,13 +339,31 @@ fn a_broken_file_is_refused_with_its_name_and_rule() {
             "no concept `nope`",
         ),
         ("language = \"en\"\n[concept.person]\nwords = [\"x\"]", "already"),
-        (
-            "language = \"en\"\n[[reading]]\nid = \"x\"\nkind = \"game\"\nhint = true\nany = [\"kill\"]",
-            "no hint",
-        ),
         ("language = \"zz\"\n[concept.x]\nwords = [\"a{b\"]", "unmatched brace"),
     ] {
-        let error = Detector::with_extra(&[("tenant.toml", text)]).unwrap_err().to_string();
+        let error = Detector::with_own_files(&[("tenant.toml", text)]).unwrap_err().to_string();
         assert!(error.contains("tenant.toml") && error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_file_of_ones_own_never_makes_the_built_in_rules_see_less() {
+    for item in [
+        "[[reading]]\nid = \"x\"\nkind = \"game\"\nany = [\"kill\"]",
+        "[concept.preventing]\nextend = true\nwords = [\"please\"]",
+        "[concept.x]\nmask = \"figurative\"\nwords = [\"kill my boss\"]",
+        "[concept.x]\nframe = \"fiction\"\nwords = [\"please\"]",
+        "[concept.x]\nrole = \"careful\"\nwords = [\"please\"]",
+    ] {
+        let text = format!("language = \"en\"\n{item}");
+        let error = Detector::with_own_files(&[("own.toml", &text)]).unwrap_err().to_string();
+        assert!(error.contains("the built-in rules would see less"), "{item}: {error}");
+    }
+    // Words that a built-in rule knows may be used again.
+    let own = "language = \"en\"\ncategory = \"fraud\"\n[concept.own_person]\nwords = [\"kill\", \"my boss\"]\n\
+               [[rule]]\nid = \"x\"\nclass = \"low\"\nany = [\"own_person\"]";
+    let own = Detector::with_own_files(&[("own.toml", own)]).unwrap();
+    for text in ["how do I kill my boss", "how do i kill a python process", "死にたい"] {
+        assert!(own.read(text, Mode::Normal).harm >= read(text).harm, "{text}");
     }
 }

@@ -17,12 +17,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const THREADS_MAX: usize = 4;
 
 impl Book {
-    /// Compiles files, given as (name, TOML text).
-    pub(crate) fn compile(files: &[(&str, &str)]) -> Result<Self, DetectError> {
+    /// Compiles the built-in files and those of one's own, given as (name, TOML text).
+    pub(crate) fn compile(
+        builtin: &[(&str, &str)],
+        own: &[(&str, &str)],
+    ) -> Result<Self, DetectError> {
+        let files = [builtin, own].concat();
         let mut compiler = Compiler::default();
         let mut parsed = Vec::new();
-        for (&(name, _), file) in files.iter().zip(in_parallel(files, read)) {
+        for (at, (&(name, _), file)) in files.iter().zip(in_parallel(&files, read)).enumerate() {
             let (file, words) = file?;
+            if at >= builtin.len() {
+                check_only_adds(name, &file)?;
+            }
             compiler.concepts.declare(name, &file, words)?;
             parsed.push((name, file));
         }
@@ -35,6 +42,29 @@ impl Book {
         }
         compiler.finish()
     }
+}
+
+/// Refuses a file of one's own that could make the built-in rules see less: no configuration lowers the floor.
+fn check_only_adds(name: &str, file: &PatternFile) -> Result<(), DetectError> {
+    let refused = |item: String, what: &str| {
+        let why =
+            format!("a file of your own cannot have {what}: the built-in rules would see less");
+        Err(fault(name, &item, why))
+    };
+    if let Some(reading) = file.reading.first() {
+        return refused(format!("reading {}", reading.id), "readings");
+    }
+    for (concept, spec) in &file.concept {
+        let item = format!("concept {concept}");
+        match spec {
+            ConceptSpec { extend: true, .. } => return refused(item, "`extend`"),
+            ConceptSpec { mask: Some(_), .. } => return refused(item, "`mask`"),
+            ConceptSpec { frame: Some(_), .. } => return refused(item, "`frame`"),
+            ConceptSpec { role: Some(_), .. } => return refused(item, "`role`"),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 type Words = BTreeMap<String, Vec<Word>>;

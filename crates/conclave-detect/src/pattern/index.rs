@@ -111,7 +111,7 @@ seq = ["@start", "verb"]
 
     #[test]
     fn only_what_could_hold_is_looked_at_in_the_order_of_the_files() {
-        let book = Book::compile(&[("test.toml", FILE)]).unwrap();
+        let book = Book::compile(&[("test.toml", FILE)], &[]).unwrap();
         for (text, expected) in [
             ("kick it", &[2][..]),
             ("kick the anvil", &[1, 2]),

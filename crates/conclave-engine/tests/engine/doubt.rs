@@ -11,7 +11,7 @@ use conclave_detect::{
     AsReply, ClassifierError, Detector, DriftMarks, Estimate, Manner, TextClassifier,
 };
 use conclave_engine::{
-    Checker, OnDoubt, PolicyInForce, PolicySource, Question, Settings, StoredDecision,
+    Checker, OnDoubt, PerTenant, PolicyInForce, PolicySource, Question, Settings, StoredDecision,
     StreamPolicy, Turn,
 };
 use conclave_govern::TenantPolicy;
@@ -40,7 +40,7 @@ impl TextClassifier for Wordlist {
             frame: Score::ZERO,
             drift: DriftMarks::default(),
             category: Category::Weapons,
-            is_calm: false,
+            knows_meaning: false,
         })
     }
 
@@ -64,8 +64,8 @@ any = ["test_ruse"]
 pub fn wary(lines: &[&'static str]) -> House {
     let lines: Vec<_> = lines.iter().map(|line| Ok(*line)).collect();
     let mut house = house(Scripted::saying(&lines), jury());
-    let detector = Detector::with_extra(&[("test.toml", PATTERNS)]).unwrap();
-    house.engine.detector = Arc::new(detector.with_classifier(Arc::new(Wordlist)));
+    let detector = Detector::with_own_files(&[("test.toml", PATTERNS)]).unwrap();
+    house.engine.detectors = PerTenant::shared(detector.with_classifier(Arc::new(Wordlist)));
     house
 }
 
@@ -273,7 +273,7 @@ async fn verify_and_moderations_mark_a_doubt_too() {
 }
 
 fn checked(mode: Mode, said: &[&str]) -> conclave_engine::CheckAnswer {
-    let detector = wary(&[FINE]).engine.detector;
+    let detector = wary(&[FINE]).engine.detectors.of(&turn("").tenant).clone();
     let turns = said.iter().map(|text| Message::text(Role::User, *text)).collect();
     let question = Question { turns, mode, ..Question::default() };
     Checker::new(detector, Vec::new()).check(&question)

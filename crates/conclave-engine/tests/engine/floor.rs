@@ -138,7 +138,7 @@ async fn a_refusal_may_name_what_it_refuses_but_not_add_it() {
         [(refusal, Outcome::Delivered), (school, Outcome::Delivered), (turned, Outcome::Escalated)]
     {
         let house = house(Scripted::saying(&[Ok(text)]), jury());
-        let read = house.engine.detector.read_reply("", text, Mode::Normal);
+        let read = house.engine.detectors.of(&turn("").tenant).read_reply("", text, Mode::Normal);
         assert!(read.floor, "the test needs a text that reaches it: {text}");
         let reply = house.engine.deliver(turn("Tell me something.")).await.unwrap();
         assert_eq!(reply.decision.outcome, outcome, "{text}");

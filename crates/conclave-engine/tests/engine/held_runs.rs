@@ -12,8 +12,8 @@ use crate::turns::{House, jury};
 use conclave_core::{AuditId, GuardCode, KeyId, Opinion, Seat, Sensitivity, TenantId, Vote};
 use conclave_detect::{AsReply, ClassifierError, Estimate};
 use conclave_engine::{
-    Caller, Case, Elsewhere, GovernError, KeyRole, ModelDirectory, OfferedModel, Panel, Verifier,
-    VerifierError,
+    Caller, Case, Elsewhere, GovernError, KeyRole, ModelDirectory, OfferedModel, Panel, PerTenant,
+    Verifier, VerifierError,
 };
 use conclave_govern::{ConsentState, CulturalFinding, Issue, ReviewKind, Ruling, Said};
 use conclave_people::{DecisionReader, ReviewResult, ReviewStanding, held_words};
@@ -400,7 +400,7 @@ impl ModelDirectory for Lost {
 async fn a_guard_of_our_own_that_panics_holds_as_well() {
     let mut deaf = title_house("redact", "block", r#"{"title": "A walk"}"#);
     let detector = conclave_detect::Detector::builtin().unwrap();
-    deaf.engine.detector = Arc::new(detector.with_classifier(Arc::new(Broken)));
+    deaf.engine.detectors = PerTenant::shared(detector.with_classifier(Arc::new(Broken)));
     let mut lost = title_house("redact", "block", r#"{"title": "A walk"}"#);
     lost.engine.models = Arc::new(Lost(lost.engine.models.clone()));
     for house in [deaf, lost] {
@@ -412,7 +412,7 @@ async fn a_guard_of_our_own_that_panics_holds_as_well() {
     let own = own("redact", "block");
     let mut house = with_recipe(&[Ok("")], &[Ok("")], Some(Keeper::granting()), Some(&own));
     let detector = conclave_detect::Detector::builtin().unwrap();
-    house.engine.detector = Arc::new(detector.with_classifier(Arc::new(Broken)));
+    house.engine.detectors = PerTenant::shared(detector.with_classifier(Arc::new(Broken)));
     let sentinel = asking("governance-sentinel", json!({"request": {"a": "b"}, "phase": "pre"}));
     let done = house.recipes().execute(run(sentinel)).await.unwrap();
     assert!(matches!(done.ending, RunEnding::Held { .. }), "never allowed by absence");

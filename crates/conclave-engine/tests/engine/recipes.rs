@@ -6,7 +6,9 @@ use crate::money::{put_under, settle_tasks};
 use crate::turns::{House, house, jury};
 use conclave_core::{AuditId, GenerationFailure, GuardCode, MicroUsd, Score, TenantId};
 use conclave_detect::{AsReply, ClassifierError, Estimate};
-use conclave_engine::{Caller, GovernError, KeyRole, ModelDirectory, OfferedModel, replay};
+use conclave_engine::{
+    Caller, GovernError, KeyRole, ModelDirectory, OfferedModel, PerTenant, replay,
+};
 use conclave_govern::{
     ConsentState, CulturalFinding, Issue, Price, ReviewKind, ReviewPriority, Usd,
 };
@@ -511,7 +513,7 @@ impl conclave_detect::TextClassifier for Threats {
             frame: Score::ZERO,
             drift: conclave_detect::DriftMarks::default(),
             category: conclave_core::Category::Violence,
-            is_calm: false,
+            knows_meaning: false,
         })
     }
 
@@ -535,7 +537,7 @@ async fn toxicity_blocks_what_would_harm() {
     {
         let mut house = kitchen(&[Ok(shaped(draft))], &[Ok("")], Some(Keeper::granting()));
         let detector = conclave_detect::Detector::builtin().unwrap();
-        house.engine.detector = Arc::new(detector.with_classifier(Arc::new(Threats)));
+        house.engine.detectors = PerTenant::shared(detector.with_classifier(Arc::new(Threats)));
         let done =
             house.recipes().execute(run(asking("de-escalator", thread.clone()))).await.unwrap();
         let refused = matches!(done.ending, RunEnding::Refused { code: GuardCode::Toxicity, .. });

@@ -8,7 +8,7 @@ use conclave_core::{
 };
 use conclave_detect::{AsReply, ClassifierError, Detector, DriftState, Estimate, TextClassifier};
 use conclave_engine::{
-    Decision, Engine, Memory, Panel, StoredDecision, Turn, Verifier, VerifierError,
+    Decision, Engine, Memory, Panel, PerTenant, StoredDecision, Turn, Verifier, VerifierError,
 };
 use conclave_people::{ReviewStanding, decision_view, explain};
 use conclave_verifiers::Case;
@@ -38,7 +38,7 @@ impl TextClassifier for Listener {
             frame: Score::ZERO,
             drift: [of("alone", 90), Score::ZERO, Score::ZERO, Score::ZERO],
             category: Category::Violence,
-            is_calm: false,
+            knows_meaning: false,
         })
     }
 
@@ -50,7 +50,7 @@ impl TextClassifier for Listener {
 fn listening() -> House {
     let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
     let detector = Detector::builtin().unwrap().with_classifier(Arc::new(Listener));
-    house.engine.detector = Arc::new(detector);
+    house.engine.detectors = PerTenant::shared(detector);
     house
 }
 
@@ -311,7 +311,7 @@ impl TextClassifier for Ponderer {
 async fn a_second_tier_that_takes_too_long_is_not_waited_for() {
     let mut house = house(Scripted::saying(&[Ok(KIND)]), jury());
     let detector = Detector::builtin().unwrap().with_classifier(Arc::new(Ponderer));
-    house.engine.detector = Arc::new(detector);
+    house.engine.detectors = PerTenant::shared(detector);
     let started = Instant::now();
     let decision = decided(&house.engine, turn("My day was long.")).await;
     assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());

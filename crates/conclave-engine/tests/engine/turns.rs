@@ -6,8 +6,8 @@ use conclave_core::{
     Sensitivity, SessionId, TenantId, TurnContext, UserId, Vote,
 };
 use conclave_engine::{
-    AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, Settings, StoredDecision,
-    Turn, Verifier, replay,
+    AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, PerTenant, Settings,
+    StoredDecision, Turn, Verifier, replay,
 };
 use conclave_engine::{Places, PolicyInForce, PolicySource, Records, standard_guards};
 use conclave_govern::Jurisdictions;
@@ -101,9 +101,9 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
     let resources = conclave_voice::Resources::builtin().unwrap();
     let engine = Engine {
         instinct: Arc::new(conclave_instinct::Instinct::builtin().unwrap()),
-        detector: Arc::new(conclave_detect::Detector::builtin().unwrap()),
+        detectors: PerTenant::shared(conclave_detect::Detector::builtin().unwrap()),
         field: Arc::new(conclave_voice::Field::builtin().unwrap()),
-        voices: Arc::new(conclave_voice::Voices::naming(resources).unwrap()),
+        voices: PerTenant::shared(conclave_voice::Voices::naming(resources).unwrap()),
         models: Arc::new(OneModel(model.clone())),
         guards: standard_guards(),
         panel: Panel::new(jury),
