@@ -3,6 +3,7 @@
 use crate::deliberate::{Panel, Verdicts};
 use crate::guards::{GuardEntry, PersonalData, Places};
 use crate::matter::{Matter, Memory};
+use crate::per_tenant::PerTenant;
 use crate::settings::Settings;
 use conclave_core::{AuditId, Bars, TenantId, UserId};
 use conclave_detect::{Course, Detector};
@@ -22,11 +23,11 @@ pub struct Engine {
     /// The frozen directives every refusal rests on.
     pub instinct: Arc<Instinct>,
     /// Reads texts.
-    pub detector: Arc<Detector>,
+    pub detectors: PerTenant<Detector>,
     /// Senses how a reply should be shaped.
     pub field: Arc<Field>,
-    /// DecisionWords the system's own messages, and knows where help can be found.
-    pub voices: Arc<Voices>,
+    /// Words the system's own messages, and knows where help can be found.
+    pub voices: PerTenant<Voices>,
     /// Proposes replies.
     pub models: Arc<dyn ModelDirectory>,
     /// Who looks at every matter, in order.

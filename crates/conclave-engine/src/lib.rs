@@ -13,6 +13,7 @@ mod deliberate;
 mod engine;
 mod guards;
 mod matter;
+mod per_tenant;
 mod settings;
 mod talk;
 
@@ -36,5 +37,6 @@ pub use matter::{
     ConsentQuestion, ExcessTokens, Hold, Matter, MatterContent, Memory, PriorApproval, Purpose,
     Remembered, Turn,
 };
+pub use per_tenant::PerTenant;
 pub use settings::{AuditFailure, OnDoubt, Settings, StreamPolicy};
 pub use talk::Vectors;

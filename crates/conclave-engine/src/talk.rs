@@ -186,7 +186,7 @@ impl Engine {
         let offered = self.find_model(&turn, &policy)?;
         let messages = MessagesToRead::since(&turn, 0);
         let read = move |detector: &Detector| messages.read(detector);
-        let heard = off_thread::reading(&self.detector, read).await;
+        let heard = off_thread::reading(self.detectors.of(&turn.tenant), read).await;
         if !heard.last().is_some_and(|last| last.reading.crisis.is_crisis()) {
             return Ok(None);
         }
@@ -294,7 +294,7 @@ impl Engine {
         let skipped = messages.skipped;
         let is_new = messages.is_new;
         let read = move |detector: &Detector| messages.read(detector);
-        let mut heard = off_thread::reading(&self.detector, read).await;
+        let mut heard = off_thread::reading(self.detectors.of(&turn.tenant), read).await;
         if let Some(own) = threshold {
             heard.iter_mut().for_each(|message| message.lower_threshold(own));
         }

@@ -6,6 +6,7 @@ use crate::config::{
     StreamName,
 };
 use crate::outbox::GuardedPost;
+use crate::own_files;
 use crate::prices::{Prices, steward};
 use crate::upstream::Upstream;
 use anyhow::{Context, anyhow};
@@ -21,7 +22,7 @@ use conclave_money::{Policies, Steward, StewardState};
 use conclave_people::{GuardedHandOut, People, Staff};
 use conclave_recipes::{RecipeRunner, Workshop};
 use conclave_store::{RetentionRules, RootKey, Stamp, Store, TenantRetention};
-use conclave_voice::{Resources, Voices};
+use conclave_voice::Resources;
 use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
@@ -147,9 +148,9 @@ fn engine(
     let upstream = Upstream::connect(config, &Prices::of(config, now_ms)?)?;
     Ok(Engine {
         instinct: Arc::new(instinct),
-        detector: Arc::new(crate::commands::checker::detector(config.detection.second_tier)?),
+        detectors: own_files::detectors(config)?,
         field: Arc::new(conclave_voice::Field::builtin().context("field files")?),
-        voices: Arc::new(Voices::naming(resources).context("persona files")?),
+        voices: own_files::voices(config, &resources)?,
         models: Arc::new(upstream.offered()?),
         guards: standard_guards(),
         panel: panel(config, upstream.verifiers(&ground.entropy)?)?,

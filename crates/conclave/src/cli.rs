@@ -159,6 +159,9 @@ pub struct ReadingArgs {
     /// When the slower trained models are asked.
     #[arg(long, value_name = "WHEN", value_enum, default_value = "unsure")]
     pub second_tier: crate::config::SecondTier,
+    /// Read with this pattern file of your own as well; may be given more than once.
+    #[arg(long, value_name = "FILE")]
+    pub patterns: Vec<PathBuf>,
 }
 
 /// `conclave explain`

@@ -11,6 +11,7 @@ mod governing;
 mod memory;
 mod outbox;
 mod output;
+mod own_files;
 mod prices;
 mod reload;
 mod staff;

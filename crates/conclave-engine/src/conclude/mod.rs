@@ -201,12 +201,12 @@ impl Engine {
         situation: Situation,
         category: Option<Category>,
     ) -> String {
-        self.voices.say(&Speech { category, ..speech(matter, situation) })
+        self.voices.of(&matter.tenant).say(&Speech { category, ..speech(matter, situation) })
     }
 
     /// The same of what people decide about: only where there is somebody who can.
     fn say_waiting(&self, matter: &Matter<TurnContent>, situation: Situation) -> String {
-        self.voices.say(&Speech { staffed: true, ..speech(matter, situation) })
+        self.voices.of(&matter.tenant).say(&Speech { staffed: true, ..speech(matter, situation) })
     }
 
     fn say_refusal(&self, matter: &Matter<TurnContent>, code: GuardCode) -> String {
@@ -217,7 +217,7 @@ impl Engine {
                 let is_self_harm = matter.reading.gravest() == Some(Category::SelfHarm);
                 let in_crisis = speech.in_crisis || is_self_harm;
                 let category = matter.reading.subject();
-                self.voices.say(&Speech { category, in_crisis, ..speech })
+                self.voices.of(&matter.tenant).say(&Speech { category, in_crisis, ..speech })
             }
             GuardCode::Injection => self.say(matter, Situation::Refusal, Some(Category::Injection)),
             code => guard_sentence(code, language(matter)).to_owned(),
@@ -243,7 +243,7 @@ impl Engine {
         let is_redacted = matter.is_redacted_after();
         let in_crisis = matter.crisis().is_crisis();
         let offers_care = self.offers_care(matter);
-        let resources = self.voices.resources();
+        let resources = self.voices.of(&matter.tenant).resources();
         let language = language(matter).to_owned();
         let country = matter.context.country.clone();
         for choice in &mut matter.content.choices {
@@ -275,13 +275,15 @@ impl Engine {
     fn offers_care(&self, matter: &Matter<TurnContent>) -> bool {
         let is_off = matter.policy().care == Some(CareOffer::Off);
         let is_for_children = matter.reading.mode == Mode::ChildSafe;
-        if !self.detector.calls_for_care(&matter.reading) || (is_off && !is_for_children) {
+        if !self.detectors.of(&matter.tenant).calls_for_care(&matter.reading)
+            || (is_off && !is_for_children)
+        {
             return false;
         }
         let since = matter.content.turn.conversation.iter().rev();
         let mut since = since.take_while(|message| message.role != Role::User);
         let country = matter.context.country.as_deref();
-        let resources = self.voices.resources();
+        let resources = self.voices.of(&matter.tenant).resources();
         !since.any(|message| {
             message.role == Role::Assistant
                 && resources.offers_care(&message.content.as_text(), country, language(matter))

@@ -189,7 +189,7 @@ impl Engine {
             established: matter.is_established,
         };
         // Where everybody answers at once, looking it up would take as long as asking them again.
-        let is_quick = self.panel.is_quick() && !self.detector.may_be_slow();
+        let is_quick = self.panel.is_quick() && !self.detectors.of(&matter.tenant).may_be_slow();
         let key = if is_quick { None } else { grounds.key() };
         let known = key.as_ref().and_then(|key| self.verdicts.known(key));
         let is_known = known.is_some();
@@ -222,7 +222,8 @@ impl Engine {
         crisis: bool,
     ) -> Result<PanelRun, GuardError> {
         let last = conversation.last().map(|one| one.content.as_text().into_owned());
-        let input = read_words(self, last.unwrap_or_default(), Phase::Before).await?;
+        let last = last.unwrap_or_default();
+        let input = read_words(self, &matter.tenant, last, Phase::Before).await?;
         let material = CaseMaterial {
             conversation,
             candidate,
@@ -230,7 +231,7 @@ impl Engine {
             input: Arc::new(input),
             mode: Mode::Normal,
         };
-        let case = off_thread::reading(&self.detector, move |detector| {
+        let case = off_thread::reading(self.detectors.of(&matter.tenant), move |detector| {
             material.read(detector, Patience::Every)
         });
         let case = Arc::new(case.await);
@@ -251,12 +252,12 @@ impl Engine {
             mode: matter.reading.mode,
         });
         let slowly = Arc::clone(&material);
-        let read = off_thread::reading(&self.detector, move |detector| {
-            slowly.read(detector, Patience::Every)
-        });
+        let detector = self.detectors.of(&matter.tenant);
+        let read =
+            off_thread::reading(detector, move |detector| slowly.read(detector, Patience::Every));
         match timeout(self.settings.panel_deadline.min(course.time_left()), read).await {
             Ok(case) => case,
-            Err(_late) => material.read(&self.detector, Patience::Little),
+            Err(_late) => material.read(detector, Patience::Little),
         }
     }
 

@@ -9,7 +9,7 @@
 use super::{Examined, Guard, GuardError, within_patience};
 use crate::engine::Engine;
 use crate::matter::{Matter, Purpose, long_text, off_thread};
-use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Mode, Phase};
+use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Mode, Phase, TenantId};
 use conclave_detect::Reading;
 use conclave_govern::OnDoubt;
 use futures_util::FutureExt;
@@ -43,7 +43,7 @@ impl Guard for Interpretation {
                 // Material is data: what it asks for is no request, but it may try to give orders.
                 Purpose::Recipe(_) => {
                     let texts = matter.content.texts(phase).join("\n");
-                    let reading = read_words(engine, texts, phase).await?;
+                    let reading = read_words(engine, &matter.tenant, texts, phase).await?;
                     Some(injection_or_none(&reading).into())
                 }
             })
@@ -112,10 +112,11 @@ fn blocked(code: GuardCode, why: String) -> Finding {
 /// When nobody could read it.
 pub async fn read_words(
     engine: &Engine,
+    tenant: &TenantId,
     text: String,
     phase: Phase,
 ) -> Result<Reading, GuardError> {
-    let reading = off_thread::reading(&engine.detector, move |detector| {
+    let reading = off_thread::reading(engine.detectors.of(tenant), move |detector| {
         long_text::read_all(&text, |passage| match phase {
             Phase::Before => detector.read(passage, Mode::Normal),
             Phase::After => detector.read_reply("", passage, Mode::Normal),

@@ -223,7 +223,7 @@ impl<'a> Outgoing<'a> {
     fn is_spared(&self, value: &str) -> bool {
         let said = || Heard::new(&self.matter.content.texts(Phase::Before), &self.restored);
         self.heard.get_or_init(said).holds(value)
-            || self.engine.voices.resources().names_number(value)
+            || self.engine.voices.of(&self.matter.tenant).resources().names_number(value)
     }
 }
 

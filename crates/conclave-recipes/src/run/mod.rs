@@ -384,7 +384,7 @@ impl RecipeRunner {
         let Some(mut output) = run.matter.content.output.take() else { return Ok(()) };
         let transcripts = &run.matter.content.transcripts;
         run.report = check_citations(&output, &run.recipe().claims, transcripts);
-        let empathy = self.empathy_of(run.recipe(), &output).await;
+        let empathy = self.empathy_of(run, &output).await;
         if let (Ok(Some(tenths)), true) = (&empathy, output.get("empathy_score").is_some()) {
             // Whatever the model says about itself, this is what was measured.
             output["empathy_score"] = json!(f64::from(*tenths) / 10.0);
@@ -408,16 +408,19 @@ impl RecipeRunner {
     }
 
     /// The lowest score of all that speaks to or about people.
-    async fn empathy_of(&self, recipe: &Recipe, output: &Value) -> Result<Option<u8>, GuardError> {
+    async fn empathy_of(&self, run: &RunningRun, output: &Value) -> Result<Option<u8>, GuardError> {
         let mut lowest = None;
-        for place in &recipe.prose {
+        for place in &run.recipe().prose {
             let spoken = spoken_words(output, &place.at, &place.member);
             if spoken.is_empty() {
                 continue;
             }
             let text = spoken.join("\n");
             let manner = match place.address {
-                Address::To => read_words(&self.engine, text.clone(), Phase::After).await?.as_reply,
+                Address::To => {
+                    let tenant = &run.matter.tenant;
+                    read_words(&self.engine, tenant, text.clone(), Phase::After).await?.as_reply
+                }
                 Address::About => None,
             };
             let manner = manner.as_ref().map(|reply| &reply.manner);
@@ -432,7 +435,8 @@ impl RecipeRunner {
         if thread.is_null() {
             return Ok(false);
         }
-        let read = read_words(&self.engine, texts(thread).join("\n"), Phase::Before).await?;
+        let text = texts(thread).join("\n");
+        let read = read_words(&self.engine, &run.matter.tenant, text, Phase::Before).await?;
         Ok(read.crisis.is_crisis())
     }
 

@@ -30,8 +30,9 @@ impl RecipeRunner {
         };
         let pii_request = count(&request);
         let pii_response = count(&response);
-        let asked = read_words(&self.engine, request, Phase::Before).await.map_err(unread)?;
-        let said = read_words(&self.engine, response, Phase::After).await.map_err(unread)?;
+        let read = |text, phase| read_words(&self.engine, &run.matter.tenant, text, phase);
+        let asked = read(request, Phase::Before).await.map_err(unread)?;
+        let said = read(response, Phase::After).await.map_err(unread)?;
         // A context that cannot be read names nobody; what it lacks is flagged by itself.
         let context = serde_json::from_value(input["request"]["context"].clone());
         let context: RunContext = context.unwrap_or_default();

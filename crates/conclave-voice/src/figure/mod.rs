@@ -149,6 +149,20 @@ impl Voices {
         Ok(self)
     }
 
+    /// The same voices with other numbers for the personas.
+    ///
+    /// # Errors
+    /// When the file is broken, leaves out a persona or has a number outside 0 to 1.
+    pub fn with_vectors(mut self, file: &str, text: &str) -> Result<Self, VoiceError> {
+        let vectors: Vectors = error::parse(file, text)?;
+        if !vectors.are_in_range() {
+            let what = "numbers from 0 to 1 for every persona".to_owned();
+            return Err(VoiceError::Missing { file: file.to_owned(), what });
+        }
+        self.vectors = vectors;
+        Ok(self)
+    }
+
     /// The resources these voices name.
     #[must_use]
     pub const fn resources(&self) -> &Resources {

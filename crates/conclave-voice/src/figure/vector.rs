@@ -47,6 +47,13 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
+    pub(super) fn are_in_range(&self) -> bool {
+        Persona::ALL.into_iter().all(|persona| {
+            let Vector { formality, empathy, verbosity } = self.of(persona);
+            [formality, empathy, verbosity].iter().all(|number| (0.0..=1.0).contains(number))
+        })
+    }
+
     pub(super) const fn of(&self, persona: Persona) -> Vector {
         match persona {
             Persona::Guardian => self.guardian,

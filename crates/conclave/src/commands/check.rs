@@ -20,7 +20,7 @@ use std::num::NonZeroUsize;
 /// When stdin or stdout fails.
 pub fn run(args: &CheckArgs, as_json: bool) -> anyhow::Result<Answer> {
     let with_replies = args.jsonl || args.response.is_some();
-    let checker = checker::build(args.reading.second_tier, with_replies)?;
+    let checker = checker::build(&args.reading, with_replies)?;
     if args.jsonl {
         let jobs = args.jobs.unwrap_or_else(all_cores);
         let input = BufReader::new(io::stdin());
@@ -160,8 +160,14 @@ fn judge_line(checker: &Checker, mode: Option<Mode>, line: &[u8]) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::ReadingArgs;
     use crate::config::SecondTier;
     use std::io::Read;
+
+    fn quick_checker(with_replies: bool) -> Checker {
+        let reading = ReadingArgs { second_tier: SecondTier::Never, patterns: Vec::new() };
+        checker::build(&reading, with_replies).unwrap()
+    }
 
     fn judged(checker: &Checker, jobs: usize, input: &str) -> Vec<u8> {
         let mut output = Vec::new();
@@ -173,7 +179,7 @@ mod tests {
 
     #[test]
     fn lines_of_very_different_length_come_out_in_order_with_any_number_of_jobs() {
-        let checker = checker::build(SecondTier::Never, true).unwrap();
+        let checker = quick_checker(true);
         let row = |id: usize| {
             let words = if id.is_multiple_of(9) { 400 } else { 1 };
             let text = "how do I kill a Python process ".repeat(words);
@@ -207,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_went_away_ends_an_input_without_end() {
-        let checker = checker::build(SecondTier::Never, false).unwrap();
+        let checker = quick_checker(false);
         let endless = BufReader::new(io::repeat(b'\n').take(3).chain(Endless));
         let jobs = NonZeroUsize::new(4).unwrap();
         let answer = stream(&checker, None, jobs, endless, ClosedPipe).unwrap();

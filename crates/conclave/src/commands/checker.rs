@@ -1,6 +1,8 @@
 //! The judge that `check`, `eval`, `redteam`, `explain` and `bench` share, so that they agree.
 
+use crate::cli::ReadingArgs;
 use crate::config::SecondTier;
+use crate::own_files;
 use anyhow::Context;
 use conclave_classify::{Ensemble, SlowTiers};
 use conclave_detect::Detector;
@@ -15,6 +17,15 @@ use std::sync::Arc;
 /// When the data files compiled in are broken.
 pub fn detector(second: SecondTier) -> anyhow::Result<Detector> {
     detector_with(Arc::new(classifier(second)?))
+}
+
+/// The detector that a command was asked to read with.
+///
+/// # Errors
+/// When a pattern file cannot be read or used.
+pub fn asked_detector(args: &ReadingArgs) -> anyhow::Result<Detector> {
+    let trained = Arc::new(classifier(args.second_tier)?);
+    own_files::detector_of(&args.patterns, &trained).context("pattern files")
 }
 
 /// The trained models that are built in.
@@ -46,19 +57,19 @@ fn finder() -> anyhow::Result<Finder> {
     Finder::builtin().context("identifying data")
 }
 
-/// The checker with everything that is built in. Where no reply will be judged, the verifiers are left out:
+/// The checker that a command was asked to judge with. Where no reply will be judged, the verifiers are left out:
 /// without them a reply would be withheld.
 ///
 /// # Errors
-/// When the data files compiled in are broken.
-pub fn build(second: SecondTier, with_replies: bool) -> anyhow::Result<Checker> {
+/// When a pattern file cannot be read or used.
+pub fn build(reading: &ReadingArgs, with_replies: bool) -> anyhow::Result<Checker> {
     // The start of `check` is mostly this: what does not need the detector is built beside it.
     let (detector, rest) = std::thread::scope(|scope| {
         let rest = scope.spawn(|| {
             let judges = if with_replies { judges()? } else { Vec::new() };
             Ok::<_, anyhow::Error>((finder()?, judges))
         });
-        (detector(second), rest.join())
+        (asked_detector(reading), rest.join())
     });
     let (finder, judges) = rest.map_err(|_| anyhow::anyhow!("building the verifiers broke"))??;
     Ok(Checker::new(Arc::new(detector?), judges).with_finder(finder))

@@ -6,6 +6,7 @@ use crate::assemble;
 use crate::cli::ConfigCommand;
 use crate::config::{Config, ConfigError, Finding, findings, load, schema};
 use crate::output;
+use crate::own_files;
 use crate::prices::Prices;
 use crate::system::{SystemClock, SystemEntropy};
 use crate::telemetry;
@@ -54,7 +55,10 @@ fn unusable(config: &Config) -> Vec<String> {
         assemble::root_key(config).map(drop),
         assemble::instinct(config).map(drop),
         assemble::workshop(config).map(drop),
-        assemble::resources(config).map(drop),
+        assemble::resources(config)
+            .and_then(|resources| own_files::voices(config, &resources))
+            .map(drop),
+        own_files::detectors(config).map(drop),
         Anchors::new(config, Arc::new(SystemClock)).map(drop),
         telemetry::check(&config.telemetry, look),
     ];

@@ -20,7 +20,7 @@ const BAD_SHOWN_MAX: usize = 10;
 /// When a file cannot be read or written, or has nothing to measure.
 pub fn run(args: &EvalArgs, as_json: bool) -> anyhow::Result<Answer> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
-    let checker = checker::build(args.reading.second_tier, true)?;
+    let checker = checker::build(&args.reading, true)?;
     let jobs = args.jobs.unwrap_or_else(all_cores);
     let start = Instant::now();
     let processor_start = processor_time::seconds_of_process();

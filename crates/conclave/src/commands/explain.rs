@@ -9,7 +9,7 @@ use crate::output;
 /// # Errors
 /// When the data files compiled in are broken.
 pub fn run(args: &ExplainArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let explanation = checker::detector(args.reading.second_tier)?.explain(&args.text, args.mode);
+    let explanation = checker::asked_detector(&args.reading)?.explain(&args.text, args.mode);
     if as_json {
         output::json(&explanation);
     } else {

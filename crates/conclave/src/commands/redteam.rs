@@ -20,7 +20,7 @@ use std::time::Instant;
 /// # Errors
 /// When a file cannot be read or written, or has nothing to disguise.
 pub fn run(args: &RedteamArgs, as_json: bool) -> anyhow::Result<Answer> {
-    let checker = checker::build(args.reading.second_tier, true)?;
+    let checker = checker::build(&args.reading, true)?;
     let jobs = args.jobs.unwrap_or_else(all_cores);
     let start = Instant::now();
     let selection = match args.limit {

@@ -1,10 +1,12 @@
 //! What types alone cannot say about a configuration.
 
+use super::own_files::PATTERN_FILES_MAX;
 use super::{AuditFailureName, Config, ModeName, WitnessPlace, check_upstream};
 use conclave_core::{TenantId, UserId};
 use conclave_govern::{TenantPolicy, tenant_name_fault};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::PathBuf;
 
 /// One thing found in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +34,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     check_upstream::check(config, &mut found);
     anchors(config, &mut found);
     tenants(config, &mut found);
+    pattern_files("detection", &config.detection.pattern_files, &mut found);
     recipes(config, &mut found);
     warnings(config, &mut found);
     found.0.sort_by_key(|finding| !finding.is_error);
@@ -187,6 +190,7 @@ fn tenants(config: &Config, found: &mut Findings) {
         if let Some(Err(error)) = tenant.policy.clone().map(TenantPolicy::parse) {
             found.error(format!("{path}.policy.{}", error.field), error.message);
         }
+        pattern_files(&path, &tenant.pattern_files, found);
         let held = &tenant.legal_hold_users;
         if held.len() > HELD_MAX {
             let message = format!("names more than {HELD_MAX} people; use legal_hold for all");
@@ -197,6 +201,13 @@ fn tenants(config: &Config, found: &mut Findings) {
                 found.error(format!("{path}.legal_hold_users[{at}]"), error.to_string());
             }
         }
+    }
+}
+
+fn pattern_files(path: &str, files: &[PathBuf], found: &mut Findings) {
+    if files.len() > PATTERN_FILES_MAX {
+        let message = format!("names more than {PATTERN_FILES_MAX} files");
+        found.error(format!("{path}.pattern_files"), message);
     }
 }
 

@@ -8,6 +8,7 @@ mod check_upstream;
 mod database;
 mod load;
 mod named;
+mod own_files;
 mod rates;
 mod recipes;
 mod secret;
@@ -19,6 +20,7 @@ pub use check::{Finding, findings};
 pub use check_upstream::{OUTSIDE_TIMEOUT_MS, stand_ins};
 pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
+pub use own_files::PersonaFiles;
 pub use rates::RateLimits;
 pub use recipes::RecipeSection;
 pub use secret::SecretRef;
@@ -53,6 +55,9 @@ pub struct Config {
     pub deliberation: Deliberation,
     /// How texts are read.
     pub detection: Detection,
+    /// How the system's own messages are worded.
+    #[serde(skip_serializing_if = "PersonaFiles::is_default")]
+    pub personas: PersonaFiles,
     /// How requests are treated.
     pub policy: Policy,
     /// Servers that run models.
@@ -256,6 +261,13 @@ pub struct Tenant {
     /// laid over it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<serde_json::Value>,
+    /// Pattern files of its own, beside everybody's; they can only make texts be read more strictly.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub pattern_files: Vec<PathBuf>,
+    /// How the system's own messages are worded for its people, where that differs.
+    #[serde(skip_serializing_if = "PersonaFiles::is_default")]
+    pub personas: PersonaFiles,
 }
 
 /// Which directives are in force.
@@ -288,6 +300,11 @@ impl ResourceSection {
 pub struct Detection {
     /// When the slower trained models are asked.
     pub second_tier: SecondTier,
+    /// Pattern files of your own, in the form of `data/patterns`; they can only make texts be read more
+    /// strictly.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub pattern_files: Vec<PathBuf>,
 }
 
 /// When the slower trained models are asked.
