@@ -129,6 +129,8 @@ named! {
         Harmful = "harmful",
         /// It may be that the person asks for harm; one weak sign says so.
         Doubt = "doubt",
+        /// Something said earlier was refused or would be, and a model was not shown it.
+        History = "history",
         /// Words harm.
         Toxicity = "toxicity",
         /// Nobody offers the model.

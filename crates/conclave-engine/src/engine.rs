@@ -2,7 +2,7 @@
 
 use crate::deliberate::{Panel, Verdicts};
 use crate::guards::{GuardEntry, PersonalData, Places};
-use crate::matter::{Matter, Memory};
+use crate::matter::{KnownReadings, Matter, Memory};
 use crate::per_tenant::PerTenant;
 use crate::settings::Settings;
 use conclave_core::{AuditId, Bars, TenantId, UserId};
@@ -36,6 +36,8 @@ pub struct Engine {
     pub panel: Panel,
     /// What the panel said of the same case before.
     pub verdicts: Arc<Verdicts>,
+    /// How texts of histories were read before.
+    pub readings: Arc<KnownReadings>,
     /// Remembers.
     pub ledger: Arc<dyn Ledger>,
     /// Recalls.

@@ -34,8 +34,8 @@ pub use guards::{
     Places, harm_of, is_unseen, read_words, standard_guards, within_patience,
 };
 pub use matter::{
-    ConsentQuestion, ExcessTokens, Hold, Matter, MatterContent, Memory, PriorApproval, Purpose,
-    Remembered, Turn,
+    ConsentQuestion, ExcessTokens, HistoryOrigin, HistoryReading, HistoryText, Hold, KnownReadings,
+    Matter, MatterContent, Memory, PriorApproval, Purpose, RefusedText, Remembered, Turn,
 };
 pub use per_tenant::PerTenant;
 pub use settings::{AuditFailure, OnDoubt, Settings, StreamPolicy};

@@ -7,19 +7,24 @@
 use crate::conclude::{Choice, DeliverError, Delivered, Reply, Stop};
 use crate::deliberate::{Course, Progress};
 use crate::engine::Engine;
+use crate::matter::history::{HistoryLines, read_history};
 use crate::matter::reading::{self, MessagesToRead};
-use crate::matter::{ConsentQuestion, Matter, Purpose, Turn, TurnContent, TurnWork, off_thread};
+use crate::matter::{
+    ConsentQuestion, HistoryReading, Matter, MatterContent, Purpose, Turn, TurnContent, TurnWork,
+    off_thread,
+};
 use conclave_core::{
-    Attempt, Candidate, GenerationFailure, Mode, Outcome, Passage, Phase, Scrutiny, Threshold,
-    Usage, Verdict, Withheld,
+    Attempt, Candidate, Disposition, Finding, GenerationFailure, GuardCode, GuardKind, Mode,
+    Outcome, Passage, Phase, Scrutiny, Threshold, Usage, Verdict, Withheld,
 };
 use conclave_detect::{Detector, Reading};
 use conclave_failpoint as failpoint;
+use conclave_govern::OnDoubt;
 use conclave_ports::trace::{self, SpanKind, SpanReport};
 use conclave_ports::{
     AppendError, Embedded, Model, ModelError, ModelRequest, OfferedModel, PolicyInForce,
 };
-use conclave_voice::FieldState;
+use conclave_voice::{FieldState, Language};
 use futures_util::future::{BoxFuture, join_all};
 use std::sync::Arc;
 use std::time::Duration;
@@ -245,7 +250,17 @@ impl Engine {
                 self.read_turn(&turn, id, threshold, &mut remembered).await
             }
         };
+        let mut content = TurnContent::new(turn, work);
+        let history = match purpose {
+            Purpose::Chat => self.read_history(&content, &policy, &reading, &remembered).await,
+            _ => ReadHistory::default(),
+        };
+        content.replace(Phase::Before, history.shown.replacements);
+        let turn = &content.turn;
+        let raised_by_history =
+            if history.findings.is_empty() { Scrutiny::Normal } else { Scrutiny::Raised };
         let scrutiny = reading::scrutiny(&turn.context, &reading, &remembered)
+            .max(raised_by_history)
             .max(self.settings.scrutiny_min)
             .max(policy.policy.scrutiny_min.unwrap_or_default());
         let asks_model = matches!(purpose, Purpose::Chat | Purpose::Embeddings);
@@ -256,7 +271,7 @@ impl Engine {
             who,
             context: turn.context.clone(),
             rules: Vec::new(),
-            consent: consent_question(&turn, &purpose, &policy),
+            consent: consent_question(turn, &purpose, &policy),
             regions: policy.policy.regions.clone(),
             approval: None,
             model: asks_model.then(|| turn.model.clone()),
@@ -267,7 +282,8 @@ impl Engine {
             remembered,
             drift_before,
             scrutiny,
-            findings: Vec::new(),
+            refused: history.shown.refused,
+            findings: history.findings,
             looked: Vec::new(),
             hold: None,
             tokens: conclave_pii::Tokens::default(),
@@ -276,7 +292,7 @@ impl Engine {
             started,
             purpose,
             policy,
-            content: TurnContent::new(turn, work),
+            content,
         };
         matter.payment = self.unreserved_payment(&matter);
         Ok(matter)
@@ -309,6 +325,53 @@ impl Engine {
         last.asks()
     }
 
+    /// Reads what a model would be shown besides what is asked now.
+    async fn read_history(
+        &self,
+        content: &TurnContent,
+        policy: &PolicyInForce,
+        reading: &Reading,
+        remembered: &crate::Remembered,
+    ) -> ReadHistory {
+        let texts = content.history();
+        if texts.iter().all(Option::is_none) {
+            return ReadHistory::default();
+        }
+        let turn = &content.turn;
+        let tenant = turn.tenant.clone();
+        let policy = &policy.policy;
+        let on_doubt = policy.on_doubt.max(Some(self.settings.on_doubt));
+        let stated = turn.context.language.as_deref();
+        let lines = HistoryLines {
+            mode: reading.mode,
+            threshold: policy.harm_threshold.map(Threshold::new).and_then(Result::ok),
+            refuses_doubts: reading.mode == Mode::ChildSafe
+                || on_doubt == Some(OnDoubt::Block)
+                || remembered.trend.refuses_doubts(),
+            refuses_injection: self.settings.block_injection || policy.block_injection,
+            floor_alone: false,
+            language: Language::of_tag(stated.unwrap_or(&reading.language)),
+        };
+        let guard = self.guards.iter().find(|one| one.guard.kind() == GuardKind::Interpretation);
+        let monitor =
+            guard.is_none_or(|entry| entry.monitor) || policy.monitors(GuardKind::Interpretation);
+        let known = self.readings.clone();
+        let read = move |detector: &Detector| {
+            let read = |lines: &_| read_history(detector, &known, &tenant, &texts, lines);
+            let found = read(&lines);
+            let shown = if monitor {
+                read(&HistoryLines { floor_alone: true, ..lines })
+            } else {
+                found.clone()
+            };
+            (found, shown)
+        };
+        let (found, shown) = off_thread::reading(self.detectors.of(&turn.tenant), read).await;
+        let finding =
+            (!found.is_clean()).then(|| history_finding(&found, monitor && shown.is_clean()));
+        ReadHistory { shown, findings: finding.into_iter().collect() }
+    }
+
     fn sense(&self, matter: &Matter<TurnContent>) -> Arc<FieldState> {
         let turn = &matter.content.turn;
         Arc::new(self.field.sense(&turn.conversation, matter.crisis(), turn.seed()))
@@ -330,6 +393,27 @@ impl Engine {
         matter.content.choices = vec![self.stopped_choice(matter, stop)];
         self.conclude(matter, provider, None).await
     }
+}
+
+/// What a model is shown of a history, and what was found in it.
+#[derive(Default)]
+struct ReadHistory {
+    shown: HistoryReading,
+    findings: Vec<Finding>,
+}
+
+fn history_finding(found: &HistoryReading, monitor: bool) -> Finding {
+    let why = match (found.refused.len(), found.has_orders) {
+        (0, _) => "A tool's words give orders to the model; they were marked as data.",
+        (_, false) => "Something said earlier is over its line; the model is not shown it.",
+        (_, true) => {
+            "Something said earlier is over its line, and a tool's words give orders to the model."
+        }
+    };
+    let (kind, phase) = (GuardKind::Interpretation, Phase::Before);
+    let code = GuardCode::History;
+    let finding = Finding::new(kind, phase, Disposition::Flagged, code, why.to_owned());
+    Finding { monitor, ..finding }
 }
 
 /// A minor is always read in child-safe mode.

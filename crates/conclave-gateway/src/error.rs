@@ -104,6 +104,7 @@ impl ApiError {
             | GuardCode::Injection
             | GuardCode::Harmful
             | GuardCode::Doubt
+            | GuardCode::History
             | GuardCode::Toxicity
             | GuardCode::ConsentUnverified
             | GuardCode::NoBudgetKept

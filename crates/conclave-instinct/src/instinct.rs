@@ -110,7 +110,7 @@ impl Instinct {
             }
             GuardCode::Cultural | GuardCode::Sacred | GuardCode::NoElders => Duty::Culture,
             GuardCode::Injection => return Some(self.for_category(Category::Injection)),
-            GuardCode::Harmful | GuardCode::Doubt | GuardCode::Toxicity => {
+            GuardCode::Harmful | GuardCode::Doubt | GuardCode::History | GuardCode::Toxicity => {
                 return Some(DirectiveId::FIRST);
             }
             GuardCode::GuardFailed => match finding.guard {

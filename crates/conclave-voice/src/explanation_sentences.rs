@@ -230,6 +230,13 @@ bilingual! {
             "書かれた内容は、誰かを傷つけることを求めているとも読めました。疑いにとどまるためお断りは\
              せず、返事に最も厳しい確認を行いました。"
         }
+        /// A model was not shown something that was said earlier.
+        HistoryMark {
+            "Something earlier in the conversation could hurt somebody or give orders to the model, so \
+             the model was not shown it as it stood, and the reply was checked more strictly.",
+            "会話の前のほうに、誰かを傷つけるおそれのある内容、またはモデルに指示を与えようとする内容が\
+             あったため、そのままではモデルに渡さず、返事をより厳しく確認しました。"
+        }
         /// Identifying data was replaced before a model saw it.
         RedactedBefore {
             "Data that identifies somebody was replaced before a model saw it.",

@@ -57,6 +57,10 @@ const fn sentences(code: GuardCode) -> (&'static str, &'static str) {
             "It may be meant harmlessly, and could also be meant to hurt somebody.",
             "害のない意味にも、誰かを傷つける意味にも読めます。",
         ),
+        GuardCode::History => (
+            "Something said earlier in the conversation was not passed on to the model.",
+            "会話の前のほうの内容の一部は、モデルに渡されませんでした。",
+        ),
         GuardCode::UnknownModel => {
             ("This model is not offered here.", "このモデルはここでは提供されていません。")
         }

@@ -14,6 +14,7 @@ mod explanation_sentences;
 mod field;
 mod figure;
 mod guard_sentences;
+mod history_notes;
 mod language;
 mod lexicon;
 mod prompt;
@@ -27,6 +28,7 @@ pub use explanation_sentences::{ExplanationSentence, FixedSentence, reason_phras
 pub use field::{Elements, Field, FieldState, Layer, Sensor, SensorState};
 pub use figure::{Situation, Speech, Vector, Voices};
 pub use guard_sentences::guard_sentence;
+pub use history_notes::{data_of_tool, withheld_note};
 pub use language::Language;
 pub use prompt::{Shaping, shape};
 pub use resources::{CrisisLine, Date, Freshness, Resources, Stale};

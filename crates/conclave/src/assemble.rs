@@ -155,6 +155,7 @@ fn engine(
         guards: standard_guards(),
         panel: panel(config, upstream.verifiers(&ground.entropy)?)?,
         verdicts: Arc::default(),
+        readings: Arc::default(),
         ledger: ground.ledger.clone(),
         archive: ground.archive.clone(),
         memory: ground.memory.clone(),

@@ -168,6 +168,7 @@ impl Checker {
             candidate: reply.clone(),
             context,
             input: Arc::new(input),
+            refused: Arc::default(),
             mode: question.mode,
         };
         let case = unread.read(&self.detector, Patience::Every);

@@ -2,11 +2,15 @@
 //!
 //! **Invariant:** everything that reaches the client in words is read, also what actions carry.
 
-use crate::matter::said_before;
+use crate::matter::long_text::graver;
+use crate::matter::{RefusedText, said_before};
 use conclave_core::{Candidate, Message, Mode, TurnContext};
 use conclave_detect::{Detector, Reading};
 use conclave_verifiers::{Case, words};
 use std::sync::Arc;
+
+/// From this score of the model of replies on, in hundredths, a reply reads as an answer to what was refused.
+const ANSWERS_FROM: u8 = 10;
 
 /// How long a reading may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub(crate) struct CaseMaterial {
     pub context: TurnContext,
     /// What the person's words were read as.
     pub input: Arc<Reading>,
+    /// What was said earlier and the model was not shown.
+    pub refused: Arc<[RefusedText]>,
     /// How it is read.
     pub mode: Mode,
 }
@@ -40,9 +46,25 @@ impl CaseMaterial {
             Patience::Every => detector.read_reply(&said, text, self.mode),
             Patience::Little => detector.read_reply_at_once(&said, text, self.mode),
         };
-        let reply = read(&words(&self.candidate));
+        let text = words(&self.candidate);
+        let reply = read(&text);
+        let input = self.input_borne_out(detector, &text);
         let (candidate, context) = (self.candidate.clone(), self.context.clone());
-        Case::new(Arc::clone(&self.conversation), candidate, context, self.input.clone(), reply)
+        Case::new(Arc::clone(&self.conversation), candidate, context, input, reply)
             .read_closely(read)
+    }
+
+    /// What the person asks: also what was refused earlier, where the reply reads as an answer to that. Any other
+    /// reply is not held against it.
+    fn input_borne_out(&self, detector: &Detector, text: &str) -> Arc<Reading> {
+        let mut input = self.input.clone();
+        for RefusedText { text: asked, reading } in self.refused.iter() {
+            let Some(refused) = reading else { continue };
+            let reply = detector.read_reply(asked, text, self.mode).as_reply;
+            if reply.is_some_and(|reply| reply.harm.hundredths() >= ANSWERS_FROM) {
+                input = Arc::new(graver(Reading::clone(&input), Reading::clone(refused)));
+            }
+        }
+        input
     }
 }

@@ -190,7 +190,9 @@ impl Engine {
         };
         // Where everybody answers at once, looking it up would take as long as asking them again.
         let is_quick = self.panel.is_quick() && !self.detectors.of(&matter.tenant).may_be_slow();
-        let key = if is_quick { None } else { grounds.key() };
+        // What was refused earlier is no part of the grounds.
+        let is_looked_up = !is_quick && matter.refused.is_empty();
+        let key = if is_looked_up { grounds.key() } else { None };
         let known = key.as_ref().and_then(|key| self.verdicts.known(key));
         let is_known = known.is_some();
         let judged = async {
@@ -229,6 +231,7 @@ impl Engine {
             candidate,
             context: matter.context.clone(),
             input: Arc::new(input),
+            refused: Arc::default(),
             mode: Mode::Normal,
         };
         let case = off_thread::reading(self.detectors.of(&matter.tenant), move |detector| {
@@ -249,6 +252,7 @@ impl Engine {
             candidate,
             context: matter.context.clone(),
             input: matter.reading.clone(),
+            refused: matter.refused.clone(),
             mode: matter.reading.mode,
         });
         let slowly = Arc::clone(&material);

@@ -183,7 +183,7 @@ impl Memory {
 
 /// A bounded map of what was used lately. It has two halves: when the younger is full it becomes the older
 /// one, and what nobody asked for since the last change is dropped with the half that it replaces.
-struct RecentMap<T>(Mutex<Halves<T>>);
+pub(crate) struct RecentMap<T>(Mutex<Halves<T>>);
 
 struct Halves<T> {
     young: HashMap<[u8; 16], T>,
@@ -197,7 +197,7 @@ impl<T> Default for RecentMap<T> {
 }
 
 impl<T: Clone> RecentMap<T> {
-    fn get(&self, key: [u8; 16]) -> Option<T> {
+    pub(crate) fn get(&self, key: [u8; 16]) -> Option<T> {
         let mut halves = self.lock();
         if let Some(value) = halves.young.get(&key) {
             return Some(value.clone());
@@ -213,7 +213,7 @@ impl<T: Clone> RecentMap<T> {
         halves.old.remove(&key);
     }
 
-    fn put(&self, key: [u8; 16], value: T) {
+    pub(crate) fn put(&self, key: [u8; 16], value: T) {
         let mut halves = self.lock();
         halves.old.remove(&key);
         halves.insert(key, value);

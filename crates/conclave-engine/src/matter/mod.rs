@@ -6,12 +6,14 @@
 //!
 //! Nothing is judged here. Reading says what a text means; [`crate::guards`] says what follows.
 
+pub(crate) mod history;
 pub(crate) mod long_text;
 pub(crate) mod memory;
 pub(crate) mod off_thread;
 pub(crate) mod reading;
 mod turn;
 
+pub use history::{HistoryOrigin, HistoryReading, HistoryText, KnownReadings, RefusedText};
 pub use memory::{Memory, Remembered};
 pub use turn::Turn;
 pub(crate) use turn::{TurnContent, TurnWork, brought, said_before, said_bytes};
@@ -214,6 +216,8 @@ pub struct Matter<C: ?Sized = dyn MatterContent> {
     pub scrutiny: Scrutiny,
     /// Whether the person is long known and calm: fewer verifiers are asked then.
     pub is_established: bool,
+    /// What was said earlier and a model is not shown.
+    pub refused: Arc<[RefusedText]>,
     /// What guards found.
     pub findings: Vec<Finding>,
     /// Which guards looked, whatever they found.
@@ -256,6 +260,7 @@ impl<C: ?Sized> Matter<C> {
             drift_before: self.drift_before,
             scrutiny: self.scrutiny,
             is_established: self.is_established,
+            refused: self.refused.clone(),
             findings: Vec::new(),
             looked: Vec::new(),
             hold: None,

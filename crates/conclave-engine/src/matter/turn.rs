@@ -2,6 +2,7 @@
 //! them.
 
 use super::MatterContent;
+use super::history::{HistoryOrigin, HistoryText};
 use crate::conclude::Choice;
 use conclave_core::{
     Content as Said, KeyId, Message, Part, Phase, Role, SessionId, TenantId, TurnContext, UserId,
@@ -80,11 +81,47 @@ impl TurnContent {
         RequestSize::of_request(&self.turn.body, output_tokens_max)
     }
 
-    /// Texts of the request's messages that the conversation does not show: names, calls of tools.
+    /// Every text of [`MatterContent::texts`] that belongs to the history; `None` for what is asked now and for what
+    /// is the tenant's.
+    pub(crate) fn history(&self) -> Vec<Option<HistoryText>> {
+        let conversation = &self.turn.conversation;
+        let last_asked = conversation.iter().rposition(|one| one.role == Role::User);
+        let last_answer = conversation.iter().rposition(|one| one.role == Role::Assistant);
+        let mut asked = String::new();
+        let mut all = Vec::new();
+        for (at, message) in conversation.iter().enumerate() {
+            let is_now = Some(at) == last_asked || Some(at) > last_answer;
+            let origin = match message.role {
+                Role::User if is_now => None,
+                Role::User => Some(HistoryOrigin::Person),
+                Role::Assistant => Some(HistoryOrigin::Assistant),
+                Role::Tool => Some(HistoryOrigin::Tool),
+                Role::System | Role::Developer => None,
+            };
+            if message.role == Role::User {
+                asked = message.content.as_text().into_owned();
+            }
+            let asked = if message.role == Role::Assistant { asked.as_str() } else { "" };
+            all.extend(parts(message).into_iter().map(|text| {
+                let (text, asked) = (text.to_owned(), asked.to_owned());
+                Some(HistoryText { origin: origin?, text, asked })
+            }));
+        }
+        all.extend(self.unspoken().into_iter().map(|text| {
+            let (text, asked) = (text.to_owned(), String::new());
+            Some(HistoryText { origin: HistoryOrigin::Aside, text, asked })
+        }));
+        all
+    }
+
+    /// Texts of the request that the conversation does not show: names, calls of tools, what tools are said to do.
     fn unspoken(&self) -> Vec<&str> {
         let mut all = Vec::new();
         if let Some(messages) = self.turn.body.get("messages") {
             each_string(messages, &mut |text| all.push(text));
+        }
+        if let Some(tools) = self.turn.body.get("tools") {
+            each_description(tools, &mut |text| all.push(text));
         }
         let spoken: Vec<&str> = self.turn.conversation.iter().flat_map(parts).collect();
         all.retain(|text| !spoken.contains(text));
@@ -143,8 +180,12 @@ impl MatterContent for TurnContent {
         let conversation = self.turn.conversation.iter().map(|one| replaced(one, &others));
         self.turn.conversation = conversation.collect();
         // The provider is sent the body, so that nothing may be left in it that was replaced above.
-        if let Some(messages) = Arc::make_mut(&mut self.turn.body).get_mut("messages") {
+        let body = Arc::make_mut(&mut self.turn.body);
+        if let Some(messages) = body.get_mut("messages") {
             change_strings(messages, &others);
+        }
+        if let Some(tools) = body.get_mut("tools") {
+            change_descriptions(tools, &others);
         }
     }
 
@@ -252,6 +293,36 @@ fn change_strings(value: &mut Value, others: &HashMap<String, String>) {
         _ => {}
     }
 }
+
+/// Every description in the definitions of tools. Names in them are the tenant's, and the shape of arguments is no
+/// prose.
+fn each_description<'a>(value: &'a Value, see: &mut impl FnMut(&'a str)) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| each_description(item, see)),
+        Value::Object(members) => members.iter().for_each(|(name, member)| match member {
+            Value::String(text) if name == DESCRIPTION && !text.is_empty() => see(text),
+            other => each_description(other, see),
+        }),
+        _ => {}
+    }
+}
+
+fn change_descriptions(value: &mut Value, others: &HashMap<String, String>) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| change_descriptions(item, others)),
+        Value::Object(members) => members.iter_mut().for_each(|(name, member)| match member {
+            Value::String(text) if name == DESCRIPTION => {
+                if let Some(other) = others.get(text) {
+                    other.clone_into(text);
+                }
+            }
+            other => change_descriptions(other, others),
+        }),
+        _ => {}
+    }
+}
+
+const DESCRIPTION: &str = "description";
 
 /// What tools and files brought last: everything since the person spoke, and the whole of the last block,
 /// because several may have been asked at once. What was brought before was read in its own turn.

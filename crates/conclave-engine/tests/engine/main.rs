@@ -8,6 +8,7 @@ mod explaining;
 mod fakes;
 mod floor;
 mod held_runs;
+mod history;
 mod holding;
 mod keepers;
 mod money;

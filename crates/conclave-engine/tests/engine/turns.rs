@@ -108,6 +108,7 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         guards: standard_guards(),
         panel: Panel::new(jury),
         verdicts: Arc::default(),
+        readings: Arc::default(),
         ledger: ledger.clone(),
         archive: ledger.clone(),
         memory: Arc::new(Memory::new(ledger.clone())),

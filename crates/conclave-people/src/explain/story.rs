@@ -197,6 +197,7 @@ fn marks(facts: &Facts<'_>) -> Vec<Sentence> {
     [
         is_flagged(GuardCode::Cultural).then_some(Fixed::CommunityMark),
         is_flagged(GuardCode::Doubt).then_some(Fixed::DoubtMark),
+        is_flagged(GuardCode::History).then_some(Fixed::HistoryMark),
         (is_flagged(GuardCode::Injection) || is_override(facts.stored))
             .then_some(Fixed::InjectionMark),
         is_redacted(Phase::Before).then_some(Fixed::RedactedBefore),

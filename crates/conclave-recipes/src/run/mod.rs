@@ -253,6 +253,7 @@ impl RecipeRunner {
             drift_before: conclave_detect::DriftState::default(),
             scrutiny: Scrutiny::Normal,
             is_established: false,
+            refused: Arc::default(),
             findings: Vec::new(),
             looked: Vec::new(),
             hold: None,
