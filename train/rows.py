@@ -14,16 +14,25 @@ TARGETS = HEADS + KINDS + FAULTS
 # Of one source and label, a pass sees at most so many rows: no source outweighs the rest.
 SOURCE_ROWS = 1500
 # Contrasts are few and teach most: how often a pass sees a row of sources that begin so.
-OFTEN = {"coconot_contrast": 6, "corpus_requests": 2}
+OFTEN = {"coconot_": 6, "corpus_requests": 2}
 
 
 def read(path):
+    """Every row, with the number of its line: `at` names it where one row stands in several frames."""
     with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
+        for at, line in enumerate(lines):
+            yield {**json.loads(line), "at": at}
 
 
-def one_pass(rows, seed, source_rows=SOURCE_ROWS):
+def head_and_tail(ids, most):
+    """The start says what it is, the end what it wants: both are kept."""
+    if len(ids) <= most:
+        return ids
+    head = most * 2 // 3
+    return ids[:head] + ids[len(ids) - (most - head):]
+
+
+def one_pass(rows, seed, source_rows=SOURCE_ROWS, often=OFTEN):
     """The rows of one pass, shuffled: all of the corpus, a share of each large source."""
     rng = random.Random(seed)
     groups = {}
@@ -31,7 +40,7 @@ def one_pass(rows, seed, source_rows=SOURCE_ROWS):
         groups.setdefault((row["source"], row["harmful"]), []).append(row)
     chosen = []
     for (source, _), group in sorted(groups.items()):
-        times = next((n for start, n in OFTEN.items() if source.startswith(start)), 1)
+        times = next((n for start, n in often.items() if source.startswith(start)), 1)
         most = len(group) if times > 1 or source.startswith("corpus_") else source_rows
         chosen += rng.sample(group, min(len(group), most)) * times
     rng.shuffle(chosen)

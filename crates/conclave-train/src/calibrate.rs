@@ -15,6 +15,7 @@ use conclave_classify::{
 use conclave_detect::{MannerFault, plain_form};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
+use std::io::Write;
 
 /// The share of harmless texts that lie below, and the score there; for harm of a text. At three tenths a text is
 /// looked at with care, at six tenths it is refused.
@@ -85,15 +86,19 @@ struct Measured<'a, T> {
     logits: T,
 }
 
-/// Learns what each tier counts and draws the curves, from rows that trained none of the tiers.
+/// Learns what each tier counts and draws the curves, from rows that trained none of the tiers. What every tier
+/// says of every row goes to `tiers`, one JSON object a line.
 ///
 /// # Errors
 /// When the built-in weights cannot be read.
-pub fn calibrate(rows: &[Row]) -> anyhow::Result<Calibration> {
+pub fn calibrate(rows: &[Row], tiers: Option<&mut dyn Write>) -> anyhow::Result<Calibration> {
     let models = Ensemble::new(Calibration::default(), SlowTiers::Always)?;
     let bar = ProgressBar::new(rows.len() as u64);
     let measured = Measurements::of(&models, rows, &bar)?;
     bar.finish_and_clear();
+    if let Some(out) = tiers {
+        measured.write(out)?;
+    }
     let weights = SourceWeights::count(rows);
     let text = |name: &'static str, part: fn(&TextLogits) -> TierLogits, open_from, points| {
         let learn = measured.texts.iter().filter_map(|one| {
@@ -170,6 +175,32 @@ struct Measurements<'a> {
 }
 
 impl<'a> Measurements<'a> {
+    fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let said = |logits: TierLogits| {
+            let TierLogits { ngrams, encoder, depth } = logits;
+            serde_json::json!({ "ngrams": ngrams, "encoder": encoder, "depth": depth })
+        };
+        for Measured { row, group, logits } in &self.texts {
+            let TextLogits { request, crisis, injection, frame } = *logits;
+            let line = serde_json::json!({
+                "id": row.id, "group": group, "request": said(request), "crisis": said(crisis),
+                "injection": said(injection), "frame": said(frame),
+            });
+            writeln!(out, "{line}")?;
+        }
+        for Measured { row, group, logits } in &self.replies {
+            let faults: BTreeMap<_, _> = MannerFault::ALL
+                .into_iter()
+                .map(|fault| (fault.as_str(), said(logits.faults[fault as usize])))
+                .collect();
+            let line = serde_json::json!({
+                "id": row.id, "group": group, "reply": said(logits.harm), "faults": faults,
+            });
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    }
+
     fn of(models: &Ensemble, rows: &'a [Row], bar: &ProgressBar) -> anyhow::Result<Self> {
         let texts: Vec<&Row> = rows.iter().filter(|row| row.text_targets().is_some()).collect();
         let texts = on_all_cores(&texts, |row| {
@@ -206,7 +237,8 @@ fn question(
             .filter_map(|answer| Some(Answer { logits: stage.asked(answer.logits)?, ..*answer }));
         let weights = fit_weights(&answers.collect::<Vec<_>>());
         let joint = Joint { weights, ..Joint::default() };
-        Joint { curves: curves(sums(&joint, stage, harmless), points, enough_of_a_length), ..joint }
+        let enough = stage.enough_of_a_length(enough_of_a_length);
+        Joint { curves: curves(sums(&joint, stage, harmless), points, enough), ..joint }
     };
     Question {
         open_from,
@@ -233,6 +265,15 @@ impl Stage {
             Self::Ngrams => Some(TierLogits { encoder: None, depth: None, ..logits }),
             Self::Encoder => Some(TierLogits { depth: None, ..logits }),
             Self::Depth => logits.depth.map(|_| logits),
+        }
+    }
+
+    /// How many harmless texts of one length have a curve of their own. Who counts words says more of a longer text;
+    /// who knows meaning does not, and one curve for all lengths keeps texts of different lengths in order.
+    const fn enough_of_a_length(self, of_ngrams: usize) -> usize {
+        match self {
+            Self::Ngrams => of_ngrams,
+            Self::Encoder | Self::Depth => usize::MAX,
         }
     }
 

@@ -125,7 +125,7 @@ impl<'a> SourceWeights<'a> {
     pub fn weight_of(&self, row: &Row) -> f32 {
         let rows = self.rows.get(&(row.source.as_str(), row.is_harmful())).copied().unwrap_or(1.0);
         let alone = row.source.starts_with("corpus_") && row.language != "en";
-        let is_contrast = row.source.starts_with("coconot_contrast");
+        let is_contrast = row.source.starts_with("coconot_");
         let factor = if is_contrast {
             CONTRAST
         } else if alone {

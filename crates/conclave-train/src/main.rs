@@ -23,6 +23,9 @@ use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+/// The harmless contrasts that train, beside train.jsonl.gz.
+const CONTRASTS: &str = "coconot_train.jsonl.gz";
+
 /// Train the classifiers.
 #[derive(Debug, Parser)]
 struct Cli {
@@ -96,6 +99,9 @@ struct Learning {
 struct Calibrate {
     #[command(flatten)]
     places: Places,
+    /// Also write what every tier says of every row of dev, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    tiers: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -126,9 +132,14 @@ fn main() -> anyhow::Result<()> {
 }
 
 impl Places {
-    /// The rows of a split of the public sets and of the corpus.
+    /// The rows of a split of the public sets and of the corpus; for training with the harmless contrasts, where
+    /// they are at hand.
     fn rows(&self, split: &str) -> anyhow::Result<Vec<Row>> {
         let mut rows = rows::read(&self.data.join(format!("{split}.jsonl.gz")))?;
+        let contrasts = self.data.join(CONTRASTS);
+        if split == "train" && contrasts.exists() {
+            rows.extend(rows::read(&contrasts)?);
+        }
         if let Some(corpus) = &self.corpus {
             rows.extend(rows::read_folder(&corpus.join(split))?);
         }
@@ -207,7 +218,13 @@ fn write_scores(
 }
 
 fn draw(args: &Calibrate) -> anyhow::Result<()> {
-    let calibration = calibrate::calibrate(&args.places.rows("dev")?)?;
+    let mut tiers =
+        args.tiers.as_deref().map(std::fs::File::create).transpose()?.map(BufWriter::new);
+    let out = tiers.as_mut().map(|tiers| tiers as &mut dyn Write);
+    let calibration = calibrate::calibrate(&args.places.rows("dev")?, out)?;
+    if let Some(tiers) = &mut tiers {
+        tiers.flush()?;
+    }
     write(&args.places.out.join("calibration.toml"), toml::to_string(&calibration)?.as_bytes())
 }
 
