@@ -88,6 +88,8 @@ pub struct Seat {
 impl Seat {
     /// The verifier whose word on a person in danger nobody outvotes.
     pub const CRISIS: &'static str = "crisis";
+    /// The verifier that judges what an action would do. It sits only where there is one.
+    pub const COUNTERFACTUAL: &'static str = "counterfactual";
     /// The seat of the directives' floor. Nobody sits there until it stops a reply, and no
     /// configuration knows it: it can be neither weighed nor watched nor left out.
     pub const FLOOR: &'static str = "floor";

@@ -3,6 +3,8 @@
 //! **Invariant:** all arithmetic is in integers; the score is compared as a fraction, never rounded.
 //! **Invariant:** nothing a verifier withholds helps delivery: an abstention weighs as full dissent.
 //! **Invariant:** what the floor of the directives stops is not delivered, whatever else was cast.
+//! **Invariant:** a reply without words is judged by those who judge actions. Nobody else needs to vote on it, but
+//! everybody who is seated does.
 
 use crate::ballot::one_each;
 use crate::{Ballot, Bars, Cast, Seat, Vote};
@@ -107,7 +109,8 @@ pub fn decide(ballots: &[Ballot], bars: Bars, crisis: bool) -> Consensus {
     for ballot in &counted {
         add(&mut sums, ballot);
     }
-    sums.shortfalls = shortfalls(&counted, &sums, crisis);
+    let is_wordless = is_action_alone(ballots);
+    sums.shortfalls = shortfalls(&counted, &sums, crisis, is_wordless);
     // Read from the ballots as they were cast: a second ballot under its name must not void it.
     if ballots.iter().any(Ballot::is_floor) {
         sums.shortfalls.push(Shortfall::Floor);
@@ -138,12 +141,32 @@ fn add(sums: &mut Consensus, ballot: &Ballot) {
     }
 }
 
-fn shortfalls(counted: &[Ballot], sums: &Consensus, crisis: bool) -> Vec<Shortfall> {
+/// Whether the reply only asks for an action: Crisis found no words to judge, and the verifier of actions has
+/// judged it. Its ballot counts here also where it is only watched: it shows that there is an action.
+fn is_action_alone(ballots: &[Ballot]) -> bool {
+    let casts = |name: &'static str| {
+        ballots.iter().filter(move |b| *b.seat.verifier == *name).map(|b| b.cast)
+    };
+    let judged = casts(Seat::COUNTERFACTUAL).any(|cast| matches!(cast, Cast::Voted { .. }));
+    let mut crisis = casts(Seat::CRISIS).peekable();
+    judged && crisis.peek().is_some() && crisis.all(|cast| cast == Cast::NotApplicable)
+}
+
+fn shortfalls(
+    counted: &[Ballot],
+    sums: &Consensus,
+    crisis: bool,
+    is_wordless: bool,
+) -> Vec<Shortfall> {
     let bars = sums.bars;
     let total = sums.safe_mass + sums.dissent_mass;
     let voted = |b: &Ballot| matches!(b.cast, Cast::Voted { .. });
-    let required_voted = counted.iter().filter(|b| b.seat.required).all(voted)
-        && counted.iter().any(|b| *b.seat.verifier == *Seat::CRISIS && voted(b));
+    let crisis_voted = counted.iter().any(|b| *b.seat.verifier == *Seat::CRISIS && voted(b));
+    let required_voted =
+        counted.iter().filter(|b| b.seat.required).all(voted) && (crisis_voted || is_wordless);
+    // Where there are no words, fewer sit than a quorum asks for; then all of them must vote.
+    let seated = u8::try_from(counted.len()).unwrap_or(u8::MAX);
+    let quorum = if is_wordless { bars.quorum.min(seated) } else { bars.quorum };
     let checks = [
         (
             counted.iter().any(|b| matches!(b.cast, Cast::Voted { vote: Vote::Harmful, .. })),
@@ -155,7 +178,7 @@ fn shortfalls(counted: &[Ballot], sums: &Consensus, crisis: bool) -> Vec<Shortfa
                 || sums.safe_mass < u64::from(bars.assurance) * sums.seated_weight,
             Shortfall::Assurance,
         ),
-        (sums.votes_cast < bars.quorum, Shortfall::Quorum),
+        (sums.votes_cast < quorum, Shortfall::Quorum),
         (!required_voted, Shortfall::RequiredMissing),
         (crisis && counted.iter().any(is_crisis_concern), Shortfall::CrisisConcern),
     ];

@@ -104,6 +104,36 @@ fn the_floor_is_outvoted_by_nobody_and_voided_by_no_second_ballot() {
     }
 }
 
+#[test]
+fn an_action_without_words_is_judged_by_those_who_judge_actions() {
+    let absent = |name: &str| Ballot::bare(Seat::new(name, Priority::High), Cast::NotApplicable);
+    let judged =
+        [ballot(Seat::COUNTERFACTUAL, 3, Vote::Safe, 95), ballot("classifier", 2, Vote::Safe, 95)];
+    let wordless = |judged: &[Ballot]| [&[absent(Seat::CRISIS), absent("wisdom")], judged].concat();
+    for scrutiny in [Scrutiny::Normal, Scrutiny::Raised, Scrutiny::Strict] {
+        assert!(decide(&wordless(&judged), scrutiny.bars(), true).delivers(), "{scrutiny:?}");
+        // Without the verifier of actions nothing says that the reply is an action.
+        let verdict = decide(&wordless(&judged[1..]), scrutiny.bars(), false);
+        assert!(verdict.shortfalls.contains(&Shortfall::RequiredMissing));
+        // Everybody who is seated has to vote.
+        let mut failed = judged.clone();
+        failed[1].cast = Cast::Abstained(Abstention::Late);
+        let verdict = decide(&wordless(&failed), scrutiny.bars(), false);
+        assert!(verdict.shortfalls.contains(&Shortfall::Quorum) && !verdict.stood());
+        failed[0].cast = Cast::Abstained(Abstention::Panicked);
+        assert!(!decide(&wordless(&failed), scrutiny.bars(), false).stood());
+    }
+    let mut watched = judged.clone();
+    watched[0].seat.monitor = true;
+    watched[0].cast = ballot("", 3, Vote::Harmful, 99).cast;
+    assert!(decide(&wordless(&watched), Scrutiny::Strict.bars(), false).delivers());
+    // A panel without a seat for Crisis is none, and words are judged by a whole quorum.
+    assert!(!decide(&judged, Scrutiny::Normal.bars(), false).delivers());
+    let spoken = [&[ballot(Seat::CRISIS, 3, Vote::Safe, 99)], &judged[..]].concat();
+    assert!(decide(&spoken, Scrutiny::Normal.bars(), false).delivers());
+    assert!(!decide(&spoken, Scrutiny::Raised.bars(), false).delivers());
+}
+
 const NAMES: [&str; 7] =
     ["crisis", "higher_self", "wisdom", "shadow", "attachment", "counterfactual", "classifier"];
 
