@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** pure: the same text gives the same reading, in linear time and bounded memory.
 
+mod action;
 mod care;
 mod classifier;
 mod combine;
@@ -20,6 +21,7 @@ mod scan;
 mod sight;
 mod trend;
 
+pub use action::ActionClassifier;
 pub use classifier::{
     CLASSIFIER_CAP, ClassifierError, Estimate, TextClassifier, TierCount, TierPart, TieredScore,
 };

@@ -1,15 +1,25 @@
 //! What a verifier is shown.
 
 use crate::acts::{Acts, Lexicon, VerifierDataError};
-use crate::carried::carried;
+use crate::call::CallWords;
 use crate::floor;
 use crate::passages::passages;
 use conclave_core::{Candidate, Message, Role, TurnContext};
 use conclave_detect::Reading;
+use serde::Serialize;
 use std::sync::{Arc, OnceLock};
 
 /// How many pieces of prose that actions carry are looked at each; all of them are read together.
 const CARRIED_MAX: usize = 16;
+
+/// What the application says of a tool that it offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ToolDescription {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+}
 
 /// One candidate in the light of its conversation.
 ///
@@ -30,8 +40,12 @@ pub struct Case {
     pub input: Arc<Reading>,
     /// What the reply's words were read as, those that its actions carry included.
     pub reply: Reading,
+    /// What names, keys and short values of its tool calls were read as, where they make up words.
+    pub(crate) pieces: Vec<Reading>,
     /// How harmful it is, in hundredths, where the floor of the directives stops it.
     pub(crate) floor: Option<u8>,
+    tools: Arc<[ToolDescription]>,
+    carried: OnceLock<CallWords>,
     read: OnceLock<Arc<Acts>>,
     passages: Vec<Self>,
     unreadable: Option<Arc<str>>,
@@ -46,7 +60,7 @@ impl Clone for Case {
             Arc::clone(&self.input),
             self.reply.clone(),
         );
-        Self { unreadable: self.unreadable.clone(), ..unread }
+        Self { unreadable: self.unreadable.clone(), tools: Arc::clone(&self.tools), ..unread }
     }
 }
 
@@ -68,10 +82,19 @@ impl Case {
             // Whether it is a refusal that names what it refuses, only a closer reading shows.
             floor: reply.floor.then(|| reply.harm_unamplified.hundredths()),
             reply,
+            pieces: Vec::new(),
+            tools: [].into(),
+            carried: OnceLock::new(),
             read: OnceLock::new(),
             passages: Vec::new(),
             unreadable: None,
         }
+    }
+
+    /// The same case, with what the application says of the tools it offers.
+    #[must_use]
+    pub fn with_tools(self, tools: Arc<[ToolDescription]>) -> Self {
+        Self { tools, ..self }
     }
 
     /// The same case, with every passage of the reply that has something against it, and all prose that
@@ -110,17 +133,28 @@ impl Case {
         for (text, acts) in passages(&self.candidate.text, &whole) {
             cases.push(self.part(text, acts, read(text)));
         }
-        self.floor = floor::stops(&self, &whole, &read);
-        for text in carried(&self.candidate).iter().take(CARRIED_MAX) {
+        let mut floor = floor::stops(&self, &whole, &read);
+        let mut pieces = Vec::new();
+        for text in self.carried().made_up() {
+            let (acts, reading) = (whole.of_part(text), read(text));
+            floor = floor.max(floor_of(&reading));
+            // Names and short values are words once they say something that could be held against them.
+            if acts.gravest() > 0 {
+                cases.push(self.part(text, acts, reading.clone()));
+            }
+            pieces.push(reading);
+        }
+        for text in self.carried().prose.iter().take(CARRIED_MAX) {
             let (acts, reading) = (whole.of_part(text), read(text));
             // What an action carries is said to somebody else, and declines nothing.
-            let stopped = reading.floor.then(|| reading.harm_unamplified.hundredths());
-            self.floor = self.floor.max(stopped);
+            floor = floor.max(floor_of(&reading));
             for (passage, acts) in passages(text, &acts) {
                 cases.push(self.part(passage, acts, read(passage)));
             }
             cases.push(self.part(text, acts, reading));
         }
+        self.floor = floor;
+        self.pieces = pieces;
         self.passages = cases;
         self
     }
@@ -134,6 +168,9 @@ impl Case {
             input: Arc::clone(&self.input),
             floor: None,
             reply,
+            pieces: Vec::new(),
+            tools: [].into(),
+            carried: OnceLock::new(),
             read: OnceLock::from(Arc::new(acts)),
             passages: Vec::new(),
             unreadable: None,
@@ -162,6 +199,28 @@ impl Case {
         self.conversation.iter().filter(|message| message.role == Role::User).count().max(1)
     }
 
+    /// What its tool calls say in words.
+    pub(crate) fn carried(&self) -> &CallWords {
+        self.carried.get_or_init(|| CallWords::read(&self.candidate.tool_calls))
+    }
+
+    /// Whether it asks for an action and says nothing.
+    pub(crate) fn is_action_alone(&self) -> bool {
+        self.has_action() && self.candidate.text.trim().is_empty()
+    }
+
+    /// Whether there are words to judge: its own, or those that its actions carry. Silence is judged as well.
+    pub(crate) fn has_words(&self) -> bool {
+        let carries = || !self.carried().prose.is_empty() || !self.passages.is_empty();
+        !self.is_action_alone() || carries()
+    }
+
+    /// What the application says that a tool does; empty where it says nothing.
+    pub(crate) fn description_of(&self, tool: &str) -> &str {
+        let told = self.tools.iter().find(|one| one.name == tool);
+        told.map_or("", |one| one.description.as_str())
+    }
+
     /// Whether the candidate asks for an action.
     #[must_use]
     pub fn has_action(&self) -> bool {
@@ -177,6 +236,11 @@ impl Case {
         }
         Arc::new(Acts::read(self, lexicon))
     }
+}
+
+/// How harmful words are that the floor stops, in hundredths.
+fn floor_of(reading: &Reading) -> Option<u8> {
+    reading.floor.then(|| reading.harm_unamplified.hundredths())
 }
 
 #[cfg(test)]

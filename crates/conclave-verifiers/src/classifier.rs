@@ -9,6 +9,7 @@ use crate::manner::Manner;
 use crate::objection::{Objection, Safe, opinion};
 use crate::{Case, Judge, content};
 use conclave_core::{Opinion, Priority, Reason, Seat};
+use conclave_detect::Reading;
 use std::sync::Arc;
 
 /// From this score on the content speaks for itself.
@@ -40,8 +41,13 @@ impl Judge for Classifier {
 
     fn judge(&self, case: &Case) -> Option<Opinion> {
         let acts = case.acts(&self.lexicon);
+        let passed_on = passed_on(case, &acts);
+        if !case.has_words() {
+            return Some(opinion(passed_on.into_iter().collect(), SAFE_ACTION));
+        }
         let objections = said(case, &acts)
             .into_iter()
+            .chain(passed_on)
             .chain(done(case, &acts))
             .chain(recognised(case, &acts))
             .collect();
@@ -50,6 +56,10 @@ impl Judge for Classifier {
         Some(opinion(objections, manner.doubting(safe(case, &acts))))
     }
 }
+
+/// What is said of an action without words.
+const SAFE_ACTION: Safe =
+    Safe { confidence: 95, because: "No harmful content was seen in what the action passes on." };
 
 fn safe(case: &Case, acts: &Acts) -> Safe {
     if case.reply.harm.hundredths() >= 30 {
@@ -76,8 +86,26 @@ fn said(case: &Case, acts: &Acts) -> Option<Objection> {
     if under || excused(case, acts) {
         return None;
     }
-    let rules = sources(case);
+    let rules = sources(&case.reply);
     Some(if harm >= CERTAIN_FROM && !content::is_told(case, acts) {
+        Objection::harmful(Reason::HarmfulContent, harm, rules)
+    } else {
+        Objection::concern(Reason::HarmfulContent, calibrated(harm), rules)
+    })
+}
+
+/// What names, keys and short values of an action make up together. They are read as words, though they may be
+/// none, so that they must say as much as an answer to a harmless question.
+fn passed_on(case: &Case, acts: &Acts) -> Option<Objection> {
+    let reading = case.pieces.iter().max_by(|a, b| a.harm.get().total_cmp(&b.harm.get()))?;
+    let harm = reading.harm.hundredths();
+    let strict = content::is_harm_asked(case, acts) || content::is_for_children(case);
+    let slack = if strict { 0 } else { HARMLESS_QUESTION };
+    if harm < reading.threshold.hundredths().saturating_add(slack) {
+        return None;
+    }
+    let rules = sources(reading);
+    Some(if harm >= CERTAIN_FROM {
         Objection::harmful(Reason::HarmfulContent, harm, rules)
     } else {
         Objection::concern(Reason::HarmfulContent, calibrated(harm), rules)
@@ -126,8 +154,8 @@ fn calibrated(harm: u8) -> u8 {
     (50 + harm.saturating_sub(25) * 2 / 3).min(89)
 }
 
-fn sources(case: &Case) -> Vec<String> {
-    let mut signals: Vec<_> = case.reply.signals.iter().collect();
+fn sources(reading: &Reading) -> Vec<String> {
+    let mut signals: Vec<_> = reading.signals.iter().collect();
     signals.sort_by(|a, b| b.weight.get().total_cmp(&a.weight.get()));
     signals.into_iter().take(4).map(|signal| signal.source.clone()).collect()
 }

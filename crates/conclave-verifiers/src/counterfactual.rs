@@ -8,9 +8,6 @@ use crate::{Case, Judge};
 use conclave_core::{Opinion, Priority, Reason, Seat};
 use std::sync::Arc;
 
-/// From this harm on an action is a concern.
-const CONCERN_FROM: u8 = 45;
-
 /// The Counterfactual verifier.
 pub struct Counterfactual {
     engine: Arc<dyn ActionJudge>,
@@ -33,9 +30,13 @@ impl Judge for Counterfactual {
     }
 
     fn judge(&self, case: &Case) -> Option<Opinion> {
+        let asked = case.last_user_text();
         let calls = case.candidate.tool_calls.iter();
         let gravest = calls
-            .map(|call| self.engine.weigh(Action::of(call)))
+            .map(|call| {
+                let about = case.description_of(&call.name);
+                self.engine.weigh(Action::of(call).with_description(about).in_answer_to(&asked))
+            })
             .max_by(|a, b| a.harm.get().total_cmp(&b.harm.get()))?;
         Some(judged(&gravest))
     }
@@ -46,12 +47,13 @@ fn judged(consequence: &Consequence) -> Opinion {
     let rules: Vec<String> = consequence.rules.iter().map(ToString::to_string).collect();
     let objection = match harm {
         STRONG_FROM.. => Objection::harmful(Reason::DangerousAction, harm, rules),
-        CONCERN_FROM.. => Objection::concern(Reason::DangerousAction, harm, rules),
+        _ if consequence.is_concern() => Objection::concern(Reason::DangerousAction, harm, rules),
         _ => return opinion(Vec::new(), SAFE),
     };
     Opinion { reasoning: told(consequence), ..opinion(vec![objection], SAFE) }
 }
 
+/// What it would do, to whom, to how many and whether it could be undone, with what that costs the reply.
 fn told(consequence: &Consequence) -> String {
     let reach = match consequence.reach {
         Reach::One => "one person or thing",
@@ -64,8 +66,9 @@ fn told(consequence: &Consequence) -> String {
         Undo::Never => "could not be undone",
     };
     format!(
-        "The action would touch {}, reach {reach} and {undo}. {}",
+        "This action would affect {}. It would reach {reach} and {undo} (penalty {:.2}). {}",
         consequence.harmed,
+        consequence.penalty().get(),
         Reason::DangerousAction.guidance()
     )
 }

@@ -5,7 +5,6 @@
 //! by itself, and a refusal that is followed by the thing itself is none.
 
 use crate::acts::{Act, Acts};
-use crate::carried::carried;
 use crate::passages::sentences;
 use crate::{Case, content};
 use conclave_core::{Ballot, Cast, Confidence, FLOOR, Priority, Reason, Seat, Vote};
@@ -36,7 +35,7 @@ pub fn stops(case: &Case, acts: &Acts, read: impl Fn(&str) -> Reading) -> Option
         return Some(case.reply.harm_unamplified.hundredths());
     }
     let mut beside = beside_refusal(&case.candidate.text, acts);
-    beside.extend(carried(&case.candidate));
+    beside.extend(case.carried().prose.iter().cloned());
     let rest = read(&beside.join(" "));
     rest.floor.then(|| rest.harm_unamplified.hundredths())
 }

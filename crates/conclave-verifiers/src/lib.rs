@@ -6,6 +6,7 @@
 mod actions;
 mod acts;
 mod attachment;
+mod call;
 mod carried;
 mod case;
 mod classifier;
@@ -23,7 +24,7 @@ mod wisdom;
 pub use actions::{Action, ActionJudge, Consequence, Consequences, Reach, Undo};
 pub use acts::VerifierDataError;
 pub use carried::words;
-pub use case::Case;
+pub use case::{Case, ToolDescription};
 pub use counterfactual::Counterfactual;
 pub use floor::ballot as floor_ballot;
 
@@ -58,12 +59,12 @@ pub fn builtin_with(
     let lexicon = Lexicon::shared()?;
     let shared = || Arc::clone(&lexicon);
     Ok(vec![
-        Box::new(Closely(crisis::Crisis::new(shared()))),
-        Box::new(Closely(higher_self::HigherSelf::new(shared()))),
-        Box::new(Closely(wisdom::Wisdom::new(shared()))),
-        Box::new(Closely(shadow::Shadow::new(shared()))),
-        Box::new(Closely(attachment::Attachment::new(shared()))),
+        Box::new(Closely::of_words(crisis::Crisis::new(shared()))),
+        Box::new(Closely::of_words(higher_self::HigherSelf::new(shared()))),
+        Box::new(Closely::of_words(wisdom::Wisdom::new(shared()))),
+        Box::new(Closely::of_words(shadow::Shadow::new(shared()))),
+        Box::new(Closely::of_words(attachment::Attachment::new(shared()))),
         Box::new(Counterfactual::new(engine)),
-        Box::new(Closely(classifier::Classifier::new(shared()))),
+        Box::new(Closely::of_words_and_actions(classifier::Classifier::new(shared()))),
     ])
 }

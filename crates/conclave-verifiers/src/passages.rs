@@ -4,6 +4,7 @@
 //! for it: they make the text long, they offer help, and to a trained model the whole looks gentle.
 //!
 //! **Invariant:** a reply in which no rule sees anything adverse costs nothing more.
+//! **Invariant:** an action without words is judged by whoever judges actions, and by nobody else.
 //! **Invariant:** at most [`PASSAGES_MAX`] passages, each of at most two sentences.
 
 use crate::acts::Acts;
@@ -52,19 +53,37 @@ pub fn sentences(text: &str) -> Vec<&str> {
 }
 
 /// A judge of whole replies that also looks at their passages.
-pub struct Closely<J>(pub J);
+pub struct Closely<J> {
+    judge: J,
+    judges_actions: bool,
+}
+
+impl<J> Closely<J> {
+    /// A judge of words: it does not sit where there are none.
+    pub const fn of_words(judge: J) -> Self {
+        Self { judge, judges_actions: false }
+    }
+
+    /// A judge of words that also has something to say of an action without any.
+    pub const fn of_words_and_actions(judge: J) -> Self {
+        Self { judge, judges_actions: true }
+    }
+}
 
 impl<J: Judge> Judge for Closely<J> {
     fn seat(&self) -> Seat {
-        self.0.seat()
+        self.judge.seat()
     }
 
     fn judge(&self, case: &Case) -> Option<Opinion> {
-        let whole = self.0.judge(case);
+        if !self.judges_actions && !case.has_words() {
+            return None;
+        }
+        let whole = self.judge.judge(case);
         if whole.as_ref().is_some_and(|opinion| opinion.vote == Vote::Harmful) {
             return whole;
         }
-        let opinions = case.passages().iter().filter_map(|passage| self.0.judge(passage));
+        let opinions = case.passages().iter().filter_map(|passage| self.judge.judge(passage));
         let harmful = opinions
             .filter(|opinion| opinion.vote == Vote::Harmful && opinion.confidence >= HEARD_FROM);
         harmful.max_by(|a, b| a.confidence.total_cmp(&b.confidence)).or(whole)

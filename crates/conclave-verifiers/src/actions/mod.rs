@@ -5,6 +5,10 @@
 
 mod effect;
 mod facts;
+mod gather;
+mod numbers;
+mod people;
+mod plain;
 mod programs;
 mod rules;
 mod script;
@@ -19,25 +23,47 @@ pub use weigh::Consequences;
 use conclave_core::{Score, ToolCall};
 
 /// An action somebody proposes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Action<'a> {
     /// The tool, or empty when the action is only described.
     pub name: &'a str,
     /// Its arguments as written, JSON or not; or the description.
     pub arguments: &'a str,
+    /// What the application says that the tool does; empty where it says nothing.
+    pub description: &'a str,
+    /// What the person asked for last; empty where nobody spoke.
+    pub asked: &'a str,
 }
 
 impl<'a> Action<'a> {
     /// The action of a tool call.
     #[must_use]
     pub fn of(call: &'a ToolCall) -> Self {
-        Self { name: &call.name, arguments: &call.arguments }
+        Self { name: &call.name, arguments: &call.arguments, description: "", asked: "" }
+    }
+
+    /// The same action, of a tool that the application describes so.
+    #[must_use]
+    pub const fn with_description(self, description: &'a str) -> Self {
+        Self { description, ..self }
+    }
+
+    /// The same action, in answer to these words.
+    #[must_use]
+    pub const fn in_answer_to(self, asked: &'a str) -> Self {
+        Self { asked, ..self }
+    }
+
+    /// The action as one plain text: what the trained classifier of actions reads and learns from.
+    #[must_use]
+    pub fn write_out(self) -> String {
+        plain::write_out(self)
     }
 
     /// An action described in words.
     #[must_use]
     pub const fn described(text: &'a str) -> Self {
-        Self { name: "", arguments: text }
+        Self { name: "", arguments: text, description: "", asked: "" }
     }
 }
 
@@ -68,7 +94,7 @@ pub enum Undo {
 pub struct Consequence {
     /// How harmful, with how many and how reversible taken in.
     pub harm: Score,
-    /// What is harmed, in plain words: "stored data".
+    /// Who or what is harmed, in plain words: "stored data".
     pub harmed: &'static str,
     /// How many are touched.
     pub reach: Reach,
@@ -88,6 +114,24 @@ impl Consequence {
         rules: Vec::new(),
     };
 }
+
+impl Consequence {
+    /// What it costs the reply on the panel: nothing where it is not worth a concern.
+    #[must_use]
+    pub fn penalty(&self) -> Score {
+        if self.is_concern() { self.harm } else { Score::ZERO }
+    }
+
+    /// Whether it is worth a concern at least: grave enough, or like what a trained classifier knows to be.
+    pub(crate) fn is_concern(&self) -> bool {
+        self.harm.hundredths() >= CONCERN_FROM || self.rules.contains(&TRAINED)
+    }
+}
+
+/// From this harm on, in hundredths, an action is a concern.
+const CONCERN_FROM: u8 = 45;
+/// The name of what the trained classifier sees.
+const TRAINED: &str = "trained/action";
 
 /// Something that weighs actions; the built-in one is [`Consequences`].
 pub trait ActionJudge: Send + Sync {

@@ -8,17 +8,17 @@ use super::{Action, script, shell, sql};
 #[must_use]
 pub fn findings(action: Action<'_>, facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
+    let tool = Tool::of(facts);
     for told in &facts.texts {
-        let (name, text) = (&facts.name, told.text.as_str());
-        let asks = ASKS.iter().any(|word| name.contains(*word));
-        if asks || told.place != Place::Prose || told.key.contains("sql") {
+        let text = told.text.as_str();
+        if tool.asks || told.place != Place::Prose || told.key.contains("sql") {
             found.extend(
                 sql::weigh(text).map(|(harm, reach, undo, rule)| {
                     Finding(harm, "stored data", reach, undo, rule)
                 }),
             );
         }
-        if runs(facts, told) {
+        if tool.runs_text(told) {
             let line = with_program(action.name, text);
             let weights = [shell::weigh(&line), script::weigh(text)];
             found.extend(weights.into_iter().map(|(harm, reach, undo, rule)| {
@@ -53,17 +53,36 @@ const RUNS: [&str; 16] = [
     "コマンド",
 ];
 
-/// Whether a text is run as a program.
-fn runs(facts: &Facts, told: &Told) -> bool {
-    let key = |words: &[&str]| words.iter().any(|word| told.key.contains(*word));
-    let name = |words: &[&str]| words.iter().any(|word| facts.name.contains(*word));
-    let others = facts.name.iter().any(|word| !word.is_ascii() && word.contains("実行"));
-    name(&RUNS)
-        || key(&["command", "cmd", "script", "code", "shell", "bash", "argv", "コマンド"])
-        || (name(&["run", "execute", "process", "subprocess"])
-            || others
-            || PROGRAMS.contains(&facts.name_order.first().map_or("", String::as_str)))
-            && told.place != Place::Prose
+/// What the name of a tool says about texts among its arguments.
+struct Tool {
+    /// They may be statements.
+    asks: bool,
+    /// They are run.
+    runs: bool,
+    /// They are run unless they are there to be read.
+    may_run: bool,
+}
+
+impl Tool {
+    fn of(facts: &Facts) -> Self {
+        let has = |words: &[&str]| words.iter().any(|word| facts.name.contains(*word));
+        let others = facts.name.iter().any(|word| !word.is_ascii() && word.contains("実行"));
+        let first = facts.name_order.first().map_or("", String::as_str);
+        let may_run = has(&["run", "execute", "process", "subprocess"]);
+        Self {
+            asks: has(&ASKS),
+            runs: has(&RUNS),
+            may_run: may_run || others || PROGRAMS.contains(&first),
+        }
+    }
+
+    /// Whether a text is run as a program.
+    fn runs_text(&self, told: &Told) -> bool {
+        let key = |words: &[&str]| words.iter().any(|word| told.key.contains(*word));
+        self.runs
+            || key(&["command", "cmd", "script", "code", "shell", "bash", "argv", "コマンド"])
+            || self.may_run && told.place != Place::Prose
+    }
 }
 
 /// Programs that tools are named after.

@@ -19,13 +19,22 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
+    /// Whether what it does can be undone, by the kind of deed alone.
+    pub const fn undo(&self) -> Undo {
+        match self.effect {
+            Effect::Reset | Effect::Delete | Effect::Publish | Effect::Send => Undo::Never,
+            Effect::Read | Effect::Draft => Undo::Easy,
+            _ => Undo::Hard,
+        }
+    }
+
     fn changes(&self) -> bool {
         !matches!(self.effect, Effect::Read | Effect::Draft)
     }
 
     /// How many are touched: by the name, by whom it goes to and by counts, never by what is there to
     /// be read.
-    fn reach(&self) -> Reach {
+    pub fn reach(&self) -> Reach {
         let facts = self.facts;
         let count = facts.number_at(&self.words.keys.counts).unwrap_or(0.0);
         let quantities = &self.words.quantities;
@@ -78,6 +87,7 @@ impl View<'_> {
         };
         let trifle = self.facts.has(&self.words.names.trifles);
         let harm = if reset && !trifle { harm.max(62) } else { harm };
+        let harm = if self.is_trial() { harm.min(40) } else { harm };
         Some(Finding(harm, "stored data", reach, Undo::Never, "action/delete"))
     }
 
@@ -87,6 +97,8 @@ impl View<'_> {
         }
         let sum = self.sum();
         let harm = match sum {
+            // A sum that the person named is what they want to pay.
+            sum if sum < 10_000.0 && self.sets_as_asked() => 20,
             sum if sum >= 10_000.0 => 88,
             sum if sum >= 2_000.0 => 70,
             sum if sum >= 500.0 => 50,
@@ -168,8 +180,8 @@ impl View<'_> {
             ["mfa", "2fa", "encrypt", "ssl", "tls", "verify", "audit", "logging", "require"];
         let guards_key = |key: &str| guards.iter().any(|guard| key.contains(guard));
         let off = self.facts.flags.iter().any(|(key, yes)| !yes && guards_key(key));
-        let zero = self.facts.numbers.iter().any(|(key, number)| {
-            *number <= 0.0 && (key.contains("min_length") || key.contains("retention"))
+        let zero = self.facts.numbers.iter().any(|(key, span)| {
+            span.least <= 0.0 && (key.contains("min_length") || key.contains("retention"))
         });
         (off || zero).then_some(Finding(
             62,
@@ -206,6 +218,7 @@ impl View<'_> {
         } else {
             return None;
         };
+        let harm = if self.is_trial() { harm.min(40) } else { harm };
         Some(Finding(harm, "people's safety", Reach::Some, Undo::Hard, "action/switch-off"))
     }
 
@@ -215,8 +228,9 @@ impl View<'_> {
             return None;
         }
         if self.handles(&objects.medical) {
+            let harm = if self.sets_as_asked() || self.is_trial() { 20 } else { 86 };
             return Some(Finding(
-                86,
+                harm,
                 "a patient",
                 Reach::One,
                 Undo::Never,
@@ -302,9 +316,9 @@ impl View<'_> {
         ))
     }
 
-    /// Arguments too long or too deep to be read whole are not trusted.
+    /// Arguments too long or too deep to be read whole are not trusted, whatever the name says.
     pub fn hides(&self) -> Option<Finding> {
-        (self.facts.unread && self.changes()).then_some(Finding(
+        self.facts.unread.then_some(Finding(
             50,
             "what could not be read",
             Reach::Some,

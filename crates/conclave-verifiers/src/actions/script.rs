@@ -1,6 +1,10 @@
 //! What a program in Python, JavaScript or the like would do, by the calls it writes.
 
+use super::facts::head;
 use super::shell::{self, Weight};
+
+/// So much of what stands behind a call is looked at.
+const CALL_BYTES_MAX: usize = 1024;
 
 /// Weighs the gravest call of a program; nothing when none is grave.
 #[must_use]
@@ -40,6 +44,8 @@ const RUNS: [&str; 13] = [
 fn arguments<'t>(text: &'t str, call: &'t str) -> impl Iterator<Item = &'t str> {
     text.match_indices(call).map(move |(at, call)| {
         let rest = &text[at + call.len()..];
+        // A line without end is looked at once, not once for each call in it.
+        let rest = head(rest, CALL_BYTES_MAX);
         &rest[..rest.find('\n').unwrap_or(rest.len())]
     })
 }

@@ -52,6 +52,8 @@ pub struct Words {
     pub quantities: Quantities,
     /// By the rights it gives.
     pub access: Access,
+    /// By the people it reaches and what they depend on.
+    pub people: People,
     /// By what must not leave.
     pub secrets: Secrets,
 }
@@ -130,6 +132,44 @@ pub struct Access {
     pub open: Vec<String>,
 }
 
+/// People, what they depend on and what may be done to them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct People {
+    /// What patients are connected to.
+    pub life: Vec<String>,
+    /// What the public depends on, and what holds danger back from it.
+    pub public: Vec<String>,
+    /// What guards people against a machine.
+    pub guards: Vec<String>,
+    /// Words for an end.
+    pub stops: Vec<String>,
+    /// Settings that mean an end when they are nothing.
+    pub settings: Vec<String>,
+    /// Words for setting a safeguard aside.
+    pub overrides: Vec<String>,
+    /// Words for the utmost.
+    pub extremes: Vec<String>,
+    /// Names of numbers that are doses, settings and sums.
+    pub measures: Vec<String>,
+    /// Groups of people.
+    pub groups: Vec<String>,
+    /// Words for taking something from somebody.
+    pub takes: Vec<String>,
+    /// What is private about a person.
+    pub private: Vec<String>,
+    /// Whom it does not concern.
+    pub outsiders: Vec<String>,
+    /// Steps that protect somebody.
+    pub cares: Vec<String>,
+    /// Ways to write that there is none.
+    pub nones: Vec<String>,
+    /// Words for doing it so that nobody sees it.
+    pub covers: Vec<String>,
+    /// Signs that nothing real happens.
+    pub trials: Vec<String>,
+}
+
 /// What must not leave.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -154,8 +194,34 @@ impl Words {
     /// # Errors
     /// When the built-in file is broken.
     pub fn builtin() -> Result<Self, VerifierDataError> {
-        toml::from_str(include_str!("../../../../data/verifiers/actions.toml")).map_err(|source| {
-            VerifierDataError::Shape { file: "actions.toml".into(), source: Box::new(source) }
-        })
+        let file = include_str!("../../../../data/verifiers/actions.toml");
+        let mut words: Self = toml::from_str(file).map_err(|source| VerifierDataError::Shape {
+            file: "actions.toml".into(),
+            source: Box::new(source),
+        })?;
+        words.add_plurals();
+        Ok(words)
+    }
+
+    /// What stands in the lists of things in the singular is found in the plural as well.
+    fn add_plurals(&mut self) {
+        let (objects, people) = (&mut self.objects, &mut self.people);
+        for list in [
+            &mut objects.safety,
+            &mut objects.hazard,
+            &mut objects.vital,
+            &mut objects.medical,
+            &mut objects.entry,
+            &mut people.life,
+            &mut people.public,
+            &mut people.guards,
+            &mut people.groups,
+            &mut people.private,
+        ] {
+            let is_singular = |word: &&String| word.is_ascii() && !word.ends_with('s');
+            let plurals: Vec<_> =
+                list.iter().filter(is_singular).map(|word| format!("{word}s")).collect();
+            list.extend(plurals);
+        }
     }
 }

@@ -8,6 +8,7 @@
     reason = "a test says what it found and stops where its premises fail"
 )]
 
+mod actions;
 mod datasets;
 mod doubt;
 mod hidden;
