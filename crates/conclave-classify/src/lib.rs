@@ -4,6 +4,7 @@
 //! **Invariant:** pure and deterministic: the same text gives the same scores on every machine, within
 //! the rounding of its arithmetic.
 
+mod action;
 mod curve;
 mod drift;
 mod encoder;
@@ -17,6 +18,7 @@ mod sentences;
 mod transformer;
 mod weights;
 
+pub use action::{ActionModel, action_features, action_score};
 pub use curve::{Calibration, Curve, Joint, Question, TierLogits, TierWeights, group};
 pub use encoder::SentenceEncoder;
 pub use ensemble::{Ensemble, ReplyLogits, SlowTiers, TextLogits};

@@ -1,6 +1,7 @@
 //! Trains the classifiers from labelled rows and writes their weights.
 
 mod ablate;
+mod actions;
 mod calibrate;
 mod chance;
 mod combine;
@@ -37,6 +38,8 @@ struct Cli {
 enum Step {
     /// Learn the weights of the n-gram models.
     Ngrams(Ngrams),
+    /// Learn the weights of the model of actions, and say where its lines are.
+    Actions(actions::Actions),
     /// Draw the curves from logits to scores, with the weights that are built in.
     Calibrate(Calibrate),
     /// Write the rows as the models read them, one JSON object a line.
@@ -116,6 +119,7 @@ struct ExportRows {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().step {
         Step::Ngrams(args) => ngrams(&args),
+        Step::Actions(args) => actions::train(&args, &mut std::io::stdout().lock()),
         Step::Calibrate(args) => draw(&args),
         Step::Rows(args) => {
             let mut rows = args.places.rows(&args.split)?;

@@ -6,8 +6,10 @@
 use crate::faults;
 use anyhow::Context;
 use conclave_detect::MannerFault;
+use conclave_verifiers::Action;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -54,6 +56,8 @@ pub struct Row {
     turns: Vec<Turn>,
     /// The reply under judgement.
     pub response: Option<String>,
+    /// The action under judgement.
+    pub tool: Option<Tool>,
     label: String,
     /// Kinds of harm, and facets.
     #[serde(default)]
@@ -71,7 +75,33 @@ struct Turn {
     content: String,
 }
 
+/// A call of a tool.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Tool {
+    name: String,
+    #[serde(default)]
+    description: String,
+    /// As it was written: the order of its names is part of what is learned.
+    arguments: Box<RawValue>,
+}
+
 impl Row {
+    /// The action under judgement, in answer to what was `asked`, if this is a row of one.
+    #[must_use]
+    pub fn action<'a>(&'a self, asked: &'a str) -> Option<Action<'a>> {
+        let tool = self.tool.as_ref().filter(|_| self.task == "action")?;
+        let (name, description) = (&tool.name, &tool.description);
+        Some(Action { name, arguments: tool.arguments.get(), description, asked })
+    }
+
+    /// The features of that action and of what was asked for.
+    #[must_use]
+    pub fn action_features(&self) -> Option<Vec<u32>> {
+        let asked = self.said();
+        let action = self.action(&asked)?;
+        Some(conclave_classify::action_features(&action.write_out(), &asked))
+    }
+
     /// Whether the label says harmful.
     #[must_use]
     pub fn is_harmful(&self) -> bool {
