@@ -140,7 +140,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "conclave-testkit",
         &["conclave-core", "conclave-engine", "conclave-govern", "conclave-ledger"],
     ),
-    ("conclave-train", &["conclave-classify", "conclave-core", "conclave-detect", "conclave-eval"]),
+    (
+        "conclave-train",
+        &[
+            "conclave-classify",
+            "conclave-core",
+            "conclave-detect",
+            "conclave-eval",
+            "conclave-verifiers",
+        ],
+    ),
     ("xtask", &["conclave-testkit"]),
 ];
 

@@ -13,11 +13,15 @@ pub fn addresses(rows: &[Row]) -> Vec<String> {
     })
 }
 
-/// Telephone numbers that somebody may answer. In the theme of personal data, where numbers of
-/// documents belong, only what is written like a telephone number counts.
+/// Telephone numbers that somebody may answer. In the themes of personal data and of actions, where numbers of
+/// documents and accounts belong, only what is written like a telephone number counts.
 pub fn telephones(rows: &[Row]) -> Vec<String> {
     each_row(rows, |row, text| {
-        let reading = if row.file.theme == "pii" { Reading::Dialled } else { Reading::AnyLong };
+        let reading = if ["pii", "actions"].contains(&row.file.theme.as_str()) {
+            Reading::Dialled
+        } else {
+            Reading::AnyLong
+        };
         telephone::unreserved(text, reading)
     })
 }

@@ -4,7 +4,7 @@
 //! fifths of their union also share one of the rarest two fifths and one more of each, so only
 //! those are looked up.
 
-use super::row::{Row, by, groups, names};
+use super::row::{Row, by, names, worded_groups};
 use super::wording::{Length, Script, plain};
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,7 +23,7 @@ pub fn exact(rows: &[Row]) -> Vec<String> {
 
 /// Themes and languages where too many rows are nearly an earlier one, with every such row.
 pub fn near(rows: &[Row]) -> Vec<String> {
-    groups(rows).into_iter().flat_map(|(group, rows)| near_in(&group, &rows)).collect()
+    worded_groups(rows).into_iter().flat_map(|(group, rows)| near_in(&group, &rows)).collect()
 }
 
 fn near_in(group: &str, rows: &[&Row]) -> Vec<String> {

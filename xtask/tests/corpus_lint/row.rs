@@ -2,7 +2,7 @@
 
 use super::schema;
 use crate::files::{Outcome, shown, with_extension};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,6 +42,7 @@ pub struct Row {
     pub pair: Option<String>,
     /// The text, or the turns a line each.
     pub text: String,
+    /// The reply under judgement, or the call of a tool as it is written.
     pub response: Option<String>,
 }
 
@@ -106,6 +107,23 @@ pub fn groups(rows: &[Row]) -> BTreeMap<String, Vec<&Row>> {
     by(rows, |row| Some(format!("{}.{}", row.file.theme, row.file.language)))
 }
 
+/// The theme whose twins share every word but those that make the difference.
+const ACTIONS: &str = "actions";
+
+/// The rows of each theme and language whose wording is compared: of twin actions the first alone, because what they
+/// share is what makes them twins.
+pub fn worded_groups(rows: &[Row]) -> BTreeMap<String, Vec<&Row>> {
+    let mut groups = groups(rows);
+    for rows in groups.values_mut() {
+        let mut seen = BTreeSet::new();
+        rows.retain(|row| match &row.pair {
+            Some(pair) if row.file.theme == ACTIONS => seen.insert(pair),
+            _ => true,
+        });
+    }
+    groups
+}
+
 /// The rows that share a key; rows without one are left out.
 pub fn by<'a, K: Ord>(
     rows: &'a [Row],
@@ -167,6 +185,16 @@ mod tests {
         assert_eq!(corpus.faults.len(), expected.len());
         for (fault, expected) in corpus.faults.iter().zip(expected) {
             assert!(fault.starts_with(expected), "{fault}");
+        }
+    }
+
+    #[test]
+    fn of_twin_actions_one_is_compared_and_of_other_twins_both() {
+        let twin = |place: &str| Row { pair: Some("p".to_owned()), ..made(place, "x", "") };
+        for (theme, count) in [("actions", 1), ("requests", 2)] {
+            let place = format!("dev/{theme}.en.jsonl");
+            let rows = [twin(&place), twin(&place)];
+            assert_eq!(worded_groups(&rows)[&format!("{theme}.en")].len(), count);
         }
     }
 

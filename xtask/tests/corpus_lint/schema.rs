@@ -4,13 +4,14 @@ use super::row::{File, Row, by, names};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "id",
     "source",
     "task",
     "text",
     "turns",
     "response",
+    "tool",
     "label",
     "categories",
     "language",
@@ -21,8 +22,8 @@ const FIELDS: [&str; 15] = [
     "pair",
     "rationale",
 ];
-const TASKS: [&str; 8] =
-    ["prompt", "crisis", "response", "multi_turn", "injection", "pii", "text", "drift"];
+const TASKS: [&str; 9] =
+    ["prompt", "crisis", "response", "multi_turn", "injection", "pii", "text", "drift", "action"];
 const RATIONALE_WORDS_MAX: usize = 12;
 
 type Object = Map<String, Value>;
@@ -56,7 +57,7 @@ fn row(file: &Arc<File>, object: &Object) -> Row {
         topic: owned("topic").unwrap_or_default(),
         pair: owned("pair"),
         text: owned("text").unwrap_or_else(turns),
-        response: owned("response"),
+        response: owned("response").or_else(|| object.get("tool").map(Value::to_string)),
     }
 }
 
@@ -64,12 +65,16 @@ fn faults(file: &File, object: &Object) -> Vec<String> {
     let unknown = object.keys().filter(|key| !FIELDS.contains(&key.as_str()));
     let mut faults: Vec<_> = unknown.map(|key| format!("`{key}` is no known field")).collect();
     faults.extend(fixed_faults(file, object));
-    let rules: [(bool, &str); 9] = [
+    let rules: [(bool, &str); 10] = [
         (said(object, "id"), "`id` must be words"),
         (one_of(object, "task", &TASKS), "`task` is unknown"),
         (one_of(object, "label", &["harmful", "safe"]), "`label` is neither harmful nor safe"),
         (is_said_once(object), "either `text` or `turns` must be there and filled"),
         (answers(object), "`response` must be filled where that is the task, and only there"),
+        (
+            acts(object),
+            "`tool` must name a tool and its arguments where that is the task, and only there",
+        ),
         (has_categories(object), "`categories` must be a list of words"),
         (said(object, "topic"), "`topic` must be words"),
         (!object.contains_key("pair") || said(object, "pair"), "`pair` must be words or absent"),
@@ -142,6 +147,22 @@ fn answers(object: &Object) -> bool {
     !object.contains_key("response")
 }
 
+/// A call has a name and arguments, perhaps a description, and nothing else.
+fn acts(object: &Object) -> bool {
+    let tool = object.get("tool");
+    if string(object, "task") != Some("action") {
+        return tool.is_none();
+    }
+    tool.and_then(Value::as_object).is_some_and(|tool| {
+        let known = ["name", "description", "arguments"];
+        let described = !tool.contains_key("description") || said(tool, "description");
+        said(tool, "name")
+            && described
+            && tool.get("arguments").is_some_and(Value::is_object)
+            && tool.keys().all(|key| known.contains(&key.as_str()))
+    })
+}
+
 fn has_categories(object: &Object) -> bool {
     let categories = object.get("categories").and_then(Value::as_array);
     let word = |category: &Value| category.as_str().is_some_and(is_filled);
@@ -187,6 +208,11 @@ pub mod tests {
             (r#""prompt""#, r#""guess""#, "`task`"),
             (r#""prompt""#, r#""response""#, "`response`"),
             (r#""pair":"p""#, r#""response":"There.""#, "`response`"),
+            (r#""prompt""#, r#""action""#, "`tool`"),
+            (r#""pair":"p""#, r#""tool":{"name":"lookup","arguments":{}}"#, "`tool`"),
+            (r#""prompt","#, r#""action","tool":{"name":"lookup"},"#, "`tool`"),
+            (r#""prompt","#, r#""action","tool":{"name":"","arguments":{}},"#, "`tool`"),
+            (r#""prompt","#, r#""action","tool":{"name":"f","arguments":{},"id":1},"#, "`tool`"),
             (r#""Where?""#, r#""  ""#, "either `text`"),
             (r#""text":"Where?""#, r#""topic":"x""#, "either `text`"),
             (r#""text":"Where?""#, silent, "either `text`"),
@@ -218,6 +244,9 @@ pub mod tests {
         let turns = r#""turns":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]"#;
         let row = altered(r#""text":"Where?""#, turns).unwrap();
         assert_eq!(row.judged(), "a\nb");
+        let action = r#""action","tool":{"name":"find","arguments":{"place":"station"}},"#;
+        let row = altered(r#""prompt","#, action).unwrap();
+        assert_eq!(row.judged(), r#"{"arguments":{"place":"station"},"name":"find"}"#);
         let row = altered(r#""prompt","#, r#""response","response":"There.","#).unwrap();
         assert_eq!((row.text.as_str(), row.judged()), ("Where?", "There."));
     }

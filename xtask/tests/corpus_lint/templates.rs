@@ -1,6 +1,6 @@
 //! What betrays rows that were made from a template: few phrases, worn phrases, worn openings.
 
-use super::row::{Row, groups, names};
+use super::row::{Row, names, worded_groups};
 use super::wording::{Length, Script, plain};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -57,7 +57,7 @@ fn each_group(rows: &[Row], check: impl Fn(&Group<'_>) -> Vec<String>) -> Vec<St
         let pieces = texts.iter().map(|text| script.cut(text)).collect();
         check(&Group { name: &name, script, rows: &rows, pieces })
     };
-    groups(rows).into_iter().flat_map(of_group).collect()
+    worded_groups(rows).into_iter().flat_map(of_group).collect()
 }
 
 impl Limit {
