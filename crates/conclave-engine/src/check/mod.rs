@@ -170,6 +170,7 @@ impl Checker {
             input: Arc::new(input),
             refused: Arc::default(),
             mode: question.mode,
+            tools: [].into(),
         };
         let case = unread.read(&self.detector, Patience::Every);
         let reading = &case.reply;

@@ -10,6 +10,7 @@ mod stream;
 mod verdicts;
 mod windows;
 
+use case::called_tools;
 pub(crate) use case::{CaseMaterial, Patience};
 pub use panel::{BuiltIn, Panel};
 pub(crate) use stream::joined;
@@ -176,6 +177,7 @@ impl Engine {
     /// The panel's ballots on a candidate: cast now, or known from the very same case.
     async fn ballots(&self, course: &Course<'_>, candidate: Candidate) -> Vec<Ballot> {
         let matter = course.matter;
+        let tools = called_tools(&course.turn().body, &candidate);
         let grounds = Grounds {
             tenant: &matter.tenant,
             policy: &self.settings.policy,
@@ -186,6 +188,7 @@ impl Engine {
             context: &matter.context,
             input: &matter.reading,
             candidate: &candidate,
+            tools: &tools,
             established: matter.is_established,
         };
         // Where everybody answers at once, looking it up would take as long as asking them again.
@@ -233,6 +236,7 @@ impl Engine {
             input: Arc::new(input),
             refused: Arc::default(),
             mode: Mode::Normal,
+            tools: [].into(),
         };
         let case = off_thread::reading(self.detectors.of(&matter.tenant), move |detector| {
             material.read(detector, Patience::Every)
@@ -247,8 +251,10 @@ impl Engine {
     /// who waits behind others for the second would otherwise not be answered at all.
     async fn case(&self, course: &Course<'_>, candidate: Candidate) -> Case {
         let matter = course.matter;
+        let tools = called_tools(&course.turn().body, &candidate);
         let material = Arc::new(CaseMaterial {
             conversation: course.turn().conversation.clone(),
+            tools,
             candidate,
             context: matter.context.clone(),
             input: matter.reading.clone(),

@@ -7,6 +7,7 @@
 
 use conclave_core::{Ballot, Candidate, Cast, Message, MicroUsd, Scrutiny, TenantId, TurnContext};
 use conclave_detect::Reading;
+use conclave_verifiers::ToolDescription;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -29,6 +30,7 @@ pub(crate) struct Grounds<'a> {
     pub input: &'a Reading,
     #[serde(serialize_with = "without_usage")]
     pub candidate: &'a Candidate,
+    pub tools: &'a [ToolDescription],
     /// Whether fewer were asked.
     pub established: bool,
 }
@@ -109,6 +111,7 @@ mod tests {
             context: &TurnContext::default(),
             input: &Reading::empty(Mode::Normal),
             candidate: &Candidate { text: text.into(), ..Candidate::default() },
+            tools: &[],
             established: false,
         };
         grounds.key().unwrap()
