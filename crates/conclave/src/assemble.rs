@@ -370,7 +370,7 @@ fn digest(config: &Config) -> anyhow::Result<[u8; 32]> {
 
 /// The built-in verifiers, and those that are asked elsewhere.
 fn panel(config: &Config, outside: Vec<Arc<dyn Verifier>>) -> anyhow::Result<Panel> {
-    let judges = bare::judges(conclave_verifiers::builtin().context("verifier files")?);
+    let judges = bare::judges(crate::commands::checker::judges()?);
     let seated = judges.into_iter().map(|judge| {
         let seat = judge.seat();
         let changed = config.verifiers.get(&*seat.verifier).map_or(seat.clone(), |change| Seat {

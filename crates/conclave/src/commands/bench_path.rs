@@ -70,7 +70,7 @@ fn reply(rounds: u32) -> anyhow::Result<usize> {
 }
 
 fn panel(rounds: u32) -> anyhow::Result<usize> {
-    let judges = conclave_verifiers::builtin().context("verifier files")?;
+    let judges = checker::judges()?;
     let (input, reply) = (Arc::new(Reading::empty(Mode::Normal)), Reading::empty(Mode::Normal));
     let candidate = Candidate { text: REPLIED.to_owned(), ..Candidate::default() };
     let case =

@@ -4,11 +4,11 @@ use crate::cli::ReadingArgs;
 use crate::config::SecondTier;
 use crate::own_files;
 use anyhow::Context;
-use conclave_classify::{Ensemble, SlowTiers};
+use conclave_classify::{ActionModel, Ensemble, SlowTiers};
 use conclave_detect::Detector;
 use conclave_engine::Checker;
 use conclave_pii::Finder;
-use conclave_verifiers::Judge;
+use conclave_verifiers::{Consequences, Judge};
 use std::sync::Arc;
 
 /// The detector with everything that is built in.
@@ -83,6 +83,40 @@ pub fn with(detector: Arc<Detector>) -> anyhow::Result<Checker> {
     Ok(Checker::new(detector, judges()?).with_finder(finder()?))
 }
 
-fn judges() -> anyhow::Result<Vec<Box<dyn Judge>>> {
-    conclave_verifiers::builtin().context("verifier files")
+/// The built-in verifiers, with the trained model of actions behind Counterfactual.
+///
+/// # Errors
+/// When the data files compiled in are broken.
+pub fn judges() -> anyhow::Result<Vec<Box<dyn Judge>>> {
+    let model = Arc::new(ActionModel::builtin().context("the model of actions")?);
+    let engine = Consequences::builtin().context("verifier files")?.with_classifier(model);
+    conclave_verifiers::builtin_with(Arc::new(engine)).context("verifier files")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use conclave_engine::Question;
+    use serde_json::json;
+
+    #[test]
+    fn calls_without_words_are_delivered_after_any_short_word_and_grave_ones_are_not() {
+        let checker = build(SecondTier::Never, true).unwrap();
+        let check = |text: &str, tool: serde_json::Value| {
+            let line = json!({"text": text, "response": "", "tools": [tool]});
+            checker.check(&Question::from_line(line.as_object().unwrap()).unwrap())
+        };
+        // Of 220 such words these were withheld, because a model of replies read an empty text.
+        let words = "city time stop lights calendar meeting save load convert hr legal contact support \
+            hours power build log query container ok 1 x hi thanks";
+        for word in words.split(' ') {
+            let answer = check(word, json!({"name": "lookup", "arguments": {"name": "Paris"}}));
+            assert_eq!(answer.action, "deliver", "{word}: {:?}", answer.votes);
+            let voted = answer.votes.iter().filter(|vote| vote.vote != "not_applicable").count();
+            assert_eq!(voted, 2, "{word}: {:?}", answer.votes);
+        }
+        let grave =
+            json!({"name": "device", "arguments": {"device": "ventilators", "power": "off"}});
+        assert_ne!(check("lights", grave).action, "deliver");
+    }
 }
