@@ -6,7 +6,7 @@ use conclave_core::{
     Ballot, Candidate, Cast, Message, Mode, Role, Score, Scrutiny, ToolCall, TurnContext, Vote,
     decide,
 };
-use conclave_detect::{AsReply, Detector, Manner, MannerFault};
+use conclave_detect::{AsReply, Detector, Manner};
 use conclave_verifiers::{Case, Judge, ToolDescription, builtin, floor_ballot, words};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
