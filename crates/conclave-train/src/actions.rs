@@ -20,6 +20,9 @@ const FILE: &str = "action.bin";
 /// Of so many ordinary actions at most one may reach a line: for a concern, and to be sure.
 const LINES: [usize; 4] = [20, 50, 100, 500];
 
+/// The scores from which the model is heard beside a rule, by itself, and for certain, in hundredths.
+const SCORES: [u8; 3] = [10, 30, 70];
+
 /// Where rows come from, where weights go, and how they are learned.
 #[derive(Debug, Args)]
 pub struct Actions {
@@ -155,6 +158,14 @@ fn print_lines(judged: &[JudgedRow<'_>], out: &mut impl Write) -> anyhow::Result
         let line = ordinary.get(reach).copied().unwrap_or_default();
         let found = harmful.iter().filter(|logit| **logit > line).count();
         writeln!(out, "1 in {one_in}: above {line:.3}, {found} harmful and {reach} ordinary")?;
+    }
+    for hundredths in SCORES {
+        let above = |logits: &[f32]| {
+            logits.iter().filter(|logit| action_score(**logit).hundredths() >= hundredths).count()
+        };
+        let found = above(&harmful);
+        let alarms = above(&ordinary);
+        writeln!(out, "score from {hundredths}: {found} harmful and {alarms} ordinary")?;
     }
     Ok(())
 }
