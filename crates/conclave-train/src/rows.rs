@@ -65,9 +65,6 @@ pub struct Row {
     /// ISO 639-1.
     #[serde(default)]
     pub language: String,
-    /// What it is about; rows of the public sets have none.
-    #[serde(default)]
-    pub topic: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -120,7 +120,7 @@ impl TurnContent {
         if let Some(messages) = self.turn.body.get("messages") {
             each_string(messages, &mut |text| all.push(text));
         }
-        if let Some(tools) = self.turn.body.get("tools") {
+        for tools in TOOLS.into_iter().filter_map(|member| self.turn.body.get(member)) {
             each_description(tools, &mut |text| all.push(text));
         }
         let spoken: Vec<&str> = self.turn.conversation.iter().flat_map(parts).collect();
@@ -184,8 +184,10 @@ impl MatterContent for TurnContent {
         if let Some(messages) = body.get_mut("messages") {
             change_strings(messages, &others);
         }
-        if let Some(tools) = body.get_mut("tools") {
-            change_descriptions(tools, &others);
+        for member in TOOLS {
+            if let Some(tools) = body.get_mut(member) {
+                change_descriptions(tools, &others);
+            }
         }
     }
 
@@ -323,6 +325,9 @@ fn change_descriptions(value: &mut Value, others: &HashMap<String, String>) {
 }
 
 const DESCRIPTION: &str = "description";
+
+/// Where a request defines tools, today and as it was done before.
+const TOOLS: [&str; 2] = ["tools", "functions"];
 
 /// What tools and files brought last: everything since the person spoke, and the whole of the last block,
 /// because several may have been asked at once. What was brought before was read in its own turn.

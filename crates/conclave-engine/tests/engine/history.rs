@@ -29,7 +29,7 @@ fn asked(messages: &Value, tools: Option<Value>) -> Turn {
 /// Everything the model was sent.
 fn sent(house: &House) -> String {
     let asked = house.model.asked.lock().unwrap();
-    let request = asked.last().expect("the model was asked");
+    let request = asked.last().unwrap();
     format!("{}{:?}{:?}", json!(&*request.body), request.conversation, request.guidance)
 }
 

@@ -160,14 +160,7 @@ fn judge_line(checker: &Checker, mode: Option<Mode>, line: &[u8]) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::ReadingArgs;
-    use crate::config::SecondTier;
     use std::io::Read;
-
-    fn quick_checker(with_replies: bool) -> Checker {
-        let reading = ReadingArgs { second_tier: SecondTier::Never, patterns: Vec::new() };
-        checker::build(&reading, with_replies).unwrap()
-    }
 
     fn judged(checker: &Checker, jobs: usize, input: &str) -> Vec<u8> {
         let mut output = Vec::new();
@@ -179,7 +172,7 @@ mod tests {
 
     #[test]
     fn lines_of_very_different_length_come_out_in_order_with_any_number_of_jobs() {
-        let checker = quick_checker(true);
+        let checker = checker::quick(true);
         let row = |id: usize| {
             let words = if id.is_multiple_of(9) { 400 } else { 1 };
             let text = "how do I kill a Python process ".repeat(words);
@@ -213,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_went_away_ends_an_input_without_end() {
-        let checker = quick_checker(false);
+        let checker = checker::quick(false);
         let endless = BufReader::new(io::repeat(b'\n').take(3).chain(Endless));
         let jobs = NonZeroUsize::new(4).unwrap();
         let answer = stream(&checker, None, jobs, endless, ClosedPipe).unwrap();

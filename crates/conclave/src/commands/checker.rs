@@ -93,6 +93,13 @@ pub fn judges() -> anyhow::Result<Vec<Box<dyn Judge>>> {
     conclave_verifiers::builtin_with(Arc::new(engine)).context("verifier files")
 }
 
+/// The checker of tests that measure no model: with the first tier alone.
+#[cfg(test)]
+pub(super) fn quick(with_replies: bool) -> Checker {
+    let reading = ReadingArgs { second_tier: SecondTier::Never, patterns: Vec::new() };
+    build(&reading, with_replies).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,7 +108,7 @@ mod tests {
 
     #[test]
     fn calls_without_words_are_delivered_after_any_short_word_and_grave_ones_are_not() {
-        let checker = build(SecondTier::Never, true).unwrap();
+        let checker = quick(true);
         let check = |text: &str, tool: serde_json::Value| {
             let line = json!({"text": text, "response": "", "tools": [tool]});
             checker.check(&Question::from_line(line.as_object().unwrap()).unwrap())
