@@ -40,6 +40,8 @@ const SUPPORTS_HINTS: f32 = 0.3;
 pub(crate) struct Seen {
     pub(crate) signal: Signal,
     pub(crate) howto: bool,
+    /// Whether a rule of one's own saw it.
+    pub(crate) is_own: bool,
 }
 
 /// The scores that follow from signals.
@@ -244,6 +246,7 @@ mod tests {
                 source: "test".into(),
             },
             howto: false,
+            is_own: false,
         }
     }
 

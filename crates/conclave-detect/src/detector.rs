@@ -245,7 +245,8 @@ impl Detector {
             if plain.knows_meaning {
                 let share = sense_share(plain.harm.max(plain.frame));
                 sight.pattern_share = Some(share);
-                sight.seen.iter_mut().for_each(|seen| doubt_sense(seen, share));
+                let builtin = sight.seen.iter_mut().filter(|seen| !seen.is_own);
+                builtin.for_each(|seen| doubt_sense(seen, share));
             }
             let mut signals = signals_of(&plain, &first.source, end);
             for (disguise, unmasked) in &sight.unmasked {
@@ -276,7 +277,8 @@ impl Detector {
                     sight.frames.retain(|frame| !matches!(frame, Frame::Fiction | Frame::Game));
                 }
             }
-            sight.seen.extend(signals.into_iter().map(|signal| Seen { signal, howto: false }));
+            let seen = |signal| Seen { signal, howto: false, is_own: false };
+            sight.seen.extend(signals.into_iter().map(seen));
         }
         sight
     }

@@ -196,7 +196,7 @@ impl Sight {
                     weight: rule.class.weight(),
                     source: source.clone(),
                 };
-                self.seen.push(Seen { signal, howto: hit.howto });
+                self.seen.push(Seen { signal, howto: hit.howto, is_own: rule.is_own });
             }
         }
     }
@@ -239,7 +239,7 @@ impl Sight {
                 weight,
                 source: "any/injection/hidden-text".into(),
             };
-            self.seen.push(Seen { signal, howto: false });
+            self.seen.push(Seen { signal, howto: false, is_own: false });
         }
     }
 }

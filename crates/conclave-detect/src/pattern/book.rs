@@ -110,5 +110,7 @@ pub(crate) struct Rule {
     pub(crate) class: Class,
     /// Ordinary texts show it too, so it never decides by itself.
     pub(crate) hint: bool,
+    /// Whether it stands in a file of one's own: no model has learnt what it means.
+    pub(crate) is_own: bool,
     pub(crate) condition: Condition,
 }

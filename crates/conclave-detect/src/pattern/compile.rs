@@ -37,8 +37,12 @@ impl Book {
             compiler.concepts.include(name, file)?;
         }
         compiler.concepts.add_suffixes();
-        for (name, file) in &parsed {
+        for (at, (name, file)) in parsed.iter().enumerate() {
+            let first = compiler.rules.len();
             compiler.items(name, file)?;
+            if at >= builtin.len() {
+                compiler.rules[first..].iter_mut().for_each(|rule| rule.is_own = true);
+            }
         }
         compiler.finish()
     }
@@ -180,6 +184,7 @@ impl Compiler {
             source: format!("{}/{}/{}", file.language, first.as_str(), item.id),
             class: item.class.ok_or("a rule needs a class")?,
             hint: item.hint,
+            is_own: false,
             condition: self.condition(&file.language, item)?,
             categories,
         })
