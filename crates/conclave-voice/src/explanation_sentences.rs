@@ -232,10 +232,10 @@ bilingual! {
         }
         /// A model was not shown something that was said earlier.
         HistoryMark {
-            "Something earlier in the conversation could hurt somebody or give orders to the model, so \
-             the model was not shown it as it stood, and the reply was checked more strictly.",
-            "会話の前のほうに、誰かを傷つけるおそれのある内容、またはモデルに指示を与えようとする内容が\
-             あったため、そのままではモデルに渡さず、返事をより厳しく確認しました。"
+            "Something earlier in the conversation could hurt somebody, could give orders to the model, or \
+             could not be read in time, so the model was not shown it as it stood, and the reply was checked more strictly.",
+            "会話の前のほうに、誰かを傷つけるおそれのある内容、モデルに指示を与えようとする内容、または\
+             時間内に読めなかった内容があったため、そのままではモデルに渡さず、返事をより厳しく確認しました。"
         }
         /// Identifying data was replaced before a model saw it.
         RedactedBefore {

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 /// From this score on the classifier is heard beside a rule, in hundredths: one in ten ordinary actions reach it.
 const AGREES_FROM: u8 = 10;
-/// From this score on it is a concern by itself: one in fifty reach it.
+/// From this score on it is a concern by itself.
 const HEARD_FROM: u8 = 30;
-/// From this score on it is harmful by itself: one in five hundred reach it.
+/// From this score on it is harmful by itself.
 const SURE_FROM: u8 = 70;
 /// From this harm on a rule has seen something.
 const SEEN_FROM: u8 = 25;
