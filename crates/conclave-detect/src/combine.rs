@@ -23,6 +23,11 @@ pub(crate) const HOWTO_FACTOR: f32 = 1.5;
 const OVERRIDES_FROM: u8 = 50;
 /// What that makes of a classifier's suspicion.
 const OVERRIDE_FACTOR: f32 = 2.0;
+/// Up to here a factor counts in full. Above it the most that a score can be comes nearer ever more slowly, so that
+/// what is worse is still told apart.
+const FULL_HARM: f32 = 0.9;
+/// The same for what a classifier suspects, which has a lower most.
+const FULL_SUSPICION: f32 = 0.6;
 /// A signal below this is too faint to be amplified.
 const AMPLIFIABLE: f32 = 0.2;
 /// A pattern from here on is enough for the floor by itself.
@@ -66,7 +71,8 @@ impl Scores {
         let howto = seen.iter().any(|one| one.howto && amplifiable(&one.signal));
         let factor = if howto { HOWTO_FACTOR } else { 1.0 };
         Self {
-            harm: Score::new(harm_unamplified.get() * factor),
+            harm: Score::new(nearing(harm_unamplified.get() * factor, FULL_HARM, 1.0))
+                .max(harm_unamplified),
             harm_unamplified,
             crisis: joined(seen, Category::is_about_crisis, CRISIS_SHARES),
             injection,
@@ -139,10 +145,17 @@ fn emboldened(seen: &[Seen]) -> Cow<'_, [Seen]> {
     let mut seen = seen.to_vec();
     let suspected = |one: &&mut Seen| by_classifier(one) && is_harm(one.signal.category);
     for one in seen.iter_mut().filter(suspected) {
-        let more = Score::new(one.signal.weight.get() * OVERRIDE_FACTOR);
-        one.signal.weight = more.min(Score::from_hundredths(CLASSIFIER_CAP)).max(one.signal.weight);
+        let most = Score::from_hundredths(CLASSIFIER_CAP).get();
+        let more = nearing(one.signal.weight.get() * OVERRIDE_FACTOR, FULL_SUSPICION, most);
+        one.signal.weight = Score::new(more).max(one.signal.weight);
     }
     Cow::Owned(seen)
+}
+
+/// The value itself up to `full`, from there on ever nearer to `most` without reaching it.
+fn nearing(value: f32, full: f32, most: f32) -> f32 {
+    let room = most - full;
+    if value <= full { value } else { most - room * (-(value - full) / room).exp() }
 }
 
 /// Whether a category counts in harm.
@@ -288,6 +301,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_worse_is_told_apart_however_much_it_is_amplified() {
+        let amplified = |weight| {
+            let mut one = pattern(Category::Weapons, weight, 0);
+            one.howto = true;
+            Scores::of(&[one]).harm.get()
+        };
+        assert!(amplified(70) > amplified(60) && amplified(80) > amplified(70));
+        let emboldened = |weight| {
+            let override_ = pattern(Category::Jailbreak, 60, 0);
+            Scores::of(&[override_, seen(Category::Fraud, weight, 0, SignalKind::Classifier)])
+        };
+        assert!(emboldened(50).harm > emboldened(40).harm);
+        assert!(emboldened(69).harm.hundredths() <= CLASSIFIER_CAP);
+    }
+
+    #[test]
     fn a_classifier_needs_company_to_reach_the_floor() {
         let alone = Scores::of(&[seen(Category::Violence, 69, 0, SignalKind::Classifier)]);
         assert!(!alone.floor);
@@ -333,7 +362,7 @@ mod tests {
         ] {
             let scores = Scores::of(&[hint(Category::Violence, 60, 0), other]);
             assert_eq!(scores.harm_unamplified.hundredths(), 62);
-            assert_eq!(scores.harm.hundredths(), 94);
+            assert_eq!(scores.harm.hundredths(), 93);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::combine::{Scores, Seen, is_harm};
 use crate::fold::plain_text;
 use crate::language::identify;
 use crate::pattern::{BUILTIN, Book};
-use crate::sight::Sight;
+use crate::sight::{PatternShares, Sight};
 use crate::trend::READ_TOGETHER;
 use crate::{
     AsReply, ClassifierError, ConversationReading, DetectError, DriftMarks, Estimate, Frame,
@@ -27,8 +27,11 @@ const SCENE_BYTES_MAX: usize = 800;
 const STAGE_DOUBT: u8 = 45;
 /// What a pattern counts that met its words in another sense, as a model that knows meaning has it.
 const OTHER_SENSE_SHARE: f32 = 0.2;
-/// From this harm on, which a model that knows meaning finds, a pattern counts in full.
-const SAME_SENSE_FROM: f32 = 0.3;
+/// From this harm on, which a model that knows meaning finds, a pattern of harm counts in full.
+const SAME_HARM_FROM: f32 = 0.3;
+/// The same for crisis. A hard day shares its words with danger, and a person in danger may use few of them: the
+/// suspicion that one in twenty ordinary texts raises is enough.
+const SAME_CRISIS_FROM: f32 = 0.02;
 /// A pattern that counts for less than this share is not amplified by asking how.
 const HOWTO_SHARE: f32 = 0.5;
 /// A pattern from here on, in hundredths, stands whatever a model finds.
@@ -243,10 +246,13 @@ impl Detector {
             }
             sight.drift = plain.drift;
             if plain.knows_meaning {
-                let share = sense_share(plain.harm.max(plain.frame));
-                sight.pattern_share = Some(share);
+                let shares = PatternShares {
+                    harm: sense_share(plain.harm.max(plain.frame), SAME_HARM_FROM),
+                    crisis: sense_share(plain.crisis, SAME_CRISIS_FROM),
+                };
+                sight.pattern_shares = Some(shares);
                 let builtin = sight.seen.iter_mut().filter(|seen| !seen.is_own);
-                builtin.for_each(|seen| doubt_sense(seen, share));
+                builtin.for_each(|seen| doubt_sense(seen, shares));
             }
             let mut signals = signals_of(&plain, &first.source, end);
             for (disguise, unmasked) in &sight.unmasked {
@@ -336,20 +342,25 @@ fn signals_of(estimate: &Estimate, source: &str, end: usize) -> Vec<Signal> {
     .into()
 }
 
-/// What a pattern counts beside a model that knows meaning: the less harm the model finds, the likelier the pattern
-/// has met its words in another sense.
-fn sense_share(harm: Score) -> f32 {
-    let agreement = (harm.get() / SAME_SENSE_FROM).min(1.0);
+/// What a pattern counts beside a model that knows meaning: the less the model finds, the likelier the pattern has
+/// met its words in another sense.
+fn sense_share(found: Score, same_from: f32) -> f32 {
+    let agreement = (found.get() / same_from).min(1.0);
     OTHER_SENSE_SHARE + (1.0 - OTHER_SENSE_SHARE) * agreement
 }
 
-/// Counts a pattern of harm for this share, unless it is nearly certain. Asking how is only worth more where the
-/// words are meant.
-fn doubt_sense(seen: &mut Seen, share: f32) {
+/// Counts a pattern for its share, unless it is nearly certain. Asking how is only worth more where the words are
+/// meant.
+fn doubt_sense(seen: &mut Seen, shares: PatternShares) {
     let Signal { kind, category, weight, .. } = &mut seen.signal;
-    if *kind == SignalKind::Pattern && is_harm(*category) && weight.hundredths() < NEARLY_CERTAIN {
-        *weight = Score::new(weight.get() * share);
-        seen.howto &= share >= HOWTO_SHARE;
+    if *kind != SignalKind::Pattern || weight.hundredths() >= NEARLY_CERTAIN {
+        return;
+    }
+    if is_harm(*category) {
+        *weight = Score::new(weight.get() * shares.harm);
+        seen.howto &= shares.harm >= HOWTO_SHARE;
+    } else if category.is_about_crisis() {
+        *weight = Score::new(weight.get() * shares.crisis);
     }
 }
 
@@ -378,5 +389,59 @@ fn threshold(mode: Mode, frames: &[Frame]) -> Threshold {
         line
     } else {
         line.relaxed_by(FRAME_RELAXATION)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Knows meaning, and finds so much harm and crisis in every text.
+    struct Knowing {
+        harm: u8,
+        crisis: u8,
+    }
+
+    impl TextClassifier for Knowing {
+        fn name(&self) -> &'static str {
+            "knowing"
+        }
+        fn text(&self, _: &str, _: &str) -> Result<Estimate, ClassifierError> {
+            Ok(Estimate {
+                harm: Score::from_hundredths(self.harm),
+                crisis: Score::from_hundredths(self.crisis),
+                injection: Score::ZERO,
+                frame: Score::ZERO,
+                knows_meaning: true,
+                ..Estimate::worst()
+            })
+        }
+        fn reply(&self, _: &str, _: &str, _: &str) -> Result<AsReply, ClassifierError> {
+            Ok(AsReply::default())
+        }
+    }
+
+    fn read(text: &str, harm: u8, crisis: u8) -> Reading {
+        let detector = Detector::builtin().unwrap();
+        detector.with_classifier(Arc::new(Knowing { harm, crisis })).read(text, Mode::Normal)
+    }
+
+    #[test]
+    fn a_pattern_of_crisis_counts_for_little_where_a_model_finds_none() {
+        let low = "i feel completely empty since the shop closed";
+        assert!(read(low, 0, 0).crisis.hundredths() < 10);
+        assert!(read(low, 0, 2).crisis.hundredths() >= 30);
+    }
+
+    #[test]
+    fn a_nearly_certain_pattern_of_crisis_counts_whatever_a_model_finds() {
+        assert!(read("i want to kill myself", 0, 0).crisis.is_crisis());
+    }
+
+    #[test]
+    fn what_a_model_finds_of_harm_says_nothing_about_a_pattern_of_crisis() {
+        assert!(
+            read("i feel completely empty since the shop closed", 60, 0).crisis.hundredths() < 10
+        );
     }
 }

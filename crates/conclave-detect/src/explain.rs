@@ -1,8 +1,8 @@
 //! Why a text was read as it was: for people, auditors and `explain`.
 
-use crate::combine::{Scores, Seen};
+use crate::combine::{Scores, Seen, is_harm};
 use crate::detector::FRAME_RELAXATION;
-use crate::sight::Sight;
+use crate::sight::{PatternShares, Sight};
 use crate::{Reading, Signal, SignalKind, TierPart, TieredScore};
 use conclave_core::{Mode, Threshold};
 use serde::Serialize;
@@ -61,9 +61,9 @@ pub struct ReadingExplanation {
     pub contributions: Vec<SignalContribution>,
     /// How the tiers of the trained models made their scores.
     pub tiers: Vec<TieredScore>,
-    /// What patterns of harm that are not nearly certain count for, given how much harm the trained models find.
+    /// What patterns that are not nearly certain count for, given how much the trained models find.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pattern_share: Option<f32>,
+    pub pattern_shares: Option<PatternShares>,
     /// What was read harmlessly.
     pub replaced: Vec<Replacement>,
     /// The factor that asking how to do it put on the harm, in hundredths.
@@ -82,7 +82,7 @@ impl ReadingExplanation {
             threshold: threshold_steps(&reading),
             contributions: contributions(sight, &reading, &original),
             tiers: Vec::new(),
-            pattern_share: sight.pattern_share,
+            pattern_shares: sight.pattern_shares,
             replaced: sight.replaced.clone(),
             amplified_by: if amplified { 150 } else { 100 },
             disguises: sight.disguises.iter().map(|&name| name.to_owned()).collect(),
@@ -163,14 +163,23 @@ impl ReadingExplanation {
             }
             writeln!(out, " together {:.2}", one.value.get())?;
         }
-        let has_patterns = self.reading.signals.iter().any(|one| one.kind == SignalKind::Pattern);
-        match self.pattern_share {
-            Some(share) if share < 1.0 && has_patterns => writeln!(
-                out,
-                "  harm: patterns count for {share:.2}, because the trained models find little"
-            ),
-            _ => Ok(()),
+        let Some(PatternShares { harm, crisis }) = self.pattern_shares else {
+            return Ok(());
+        };
+        let patterns = self.reading.signals.iter().filter(|one| one.kind == SignalKind::Pattern);
+        let categories: Vec<_> = patterns.map(|one| one.category).collect();
+        for (score, share, has_any) in [
+            ("harm", harm, categories.iter().any(|one| is_harm(*one))),
+            ("crisis", crisis, categories.iter().any(|one| one.is_about_crisis())),
+        ] {
+            if share < 1.0 && has_any {
+                writeln!(
+                    out,
+                    "  {score}: patterns count for {share:.2}, because the trained models find little"
+                )?;
+            }
         }
+        Ok(())
     }
 }
 

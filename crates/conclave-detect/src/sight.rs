@@ -15,6 +15,7 @@ use crate::pattern::{Book, Role, Rule};
 use crate::scan::Scan;
 use crate::{DriftMarks, Frame, Replacement, Signal, SignalKind};
 use conclave_core::{Category, Score};
+use serde::Serialize;
 
 /// Longer texts are scanned in windows of this many bytes.
 const WINDOW_BYTES: usize = 32 * 1024;
@@ -55,8 +56,17 @@ pub(crate) struct Sight {
     pub(crate) careful: bool,
     /// What a classifier sees in it of slow movements.
     pub(crate) drift: DriftMarks,
-    /// What patterns of harm count for beside a classifier that knows meaning.
-    pub(crate) pattern_share: Option<f32>,
+    /// What patterns count for beside a classifier that knows meaning.
+    pub(crate) pattern_shares: Option<PatternShares>,
+}
+
+/// What patterns that are not nearly certain count for, given what a classifier that knows meaning finds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PatternShares {
+    /// Those of harm.
+    pub harm: f32,
+    /// Those of crisis.
+    pub crisis: f32,
 }
 
 /// What one view showed.
