@@ -6,7 +6,7 @@
 //! saw.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
-use crate::manner::Manner;
+use crate::manner::{Manner, confirm_missing};
 use crate::objection::{Objection, Safe, opinion, seen};
 use crate::{Case, Judge, content};
 use conclave_core::{Category, Opinion, Priority, Reason, Seat};
@@ -58,8 +58,8 @@ impl Judge for Crisis {
         } else {
             objections.extend(endangers(case, &acts));
             objections.extend(belittles(&acts));
-            objections.extend(leaves_alone(case, &acts));
-            objections.extend(is_cold(&acts));
+            let missing = leaves_alone(case, &acts).into_iter().chain(is_cold(&acts)).collect();
+            objections.extend(confirm_missing(case, &acts, missing));
         }
         let manner = Manner::of(case, &acts, Some(MannerFault::Encourages));
         let objections = manner.weigh(objections, Reason::EncouragesHarm);

@@ -3,7 +3,7 @@
 //! **Invariant:** a practical question deserves a practical answer at once; it is never a concern.
 
 use crate::acts::{Act, Acts, Cue, Lexicon};
-use crate::manner::Manner;
+use crate::manner::{Manner, confirm_missing};
 use crate::objection::{Objection, Safe, opinion, seen};
 use crate::{Case, Judge};
 use conclave_core::{Opinion, Priority, Reason, Seat};
@@ -51,7 +51,8 @@ impl Judge for HigherSelf {
             objections.extend(makes_light(&acts));
         }
         if acts.passes_over() {
-            objections.push(Objection::concern(Reason::Cold, 75, seen("higher_self/passes-over")));
+            let cold = Objection::concern(Reason::Cold, 75, seen("higher_self/passes-over"));
+            objections.extend(confirm_missing(case, &acts, vec![cold]));
         }
         let manner = Manner::of(case, &acts, Some(MannerFault::Dismisses));
         let objections = manner.weigh(objections, dismissal(&acts));
