@@ -24,8 +24,8 @@ use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The harmless contrasts that train, beside train.jsonl.gz.
-const CONTRASTS: &str = "coconot_train.jsonl.gz";
+/// The name before the split of the contrasts, beside train.jsonl.gz and dev.jsonl.gz.
+const CONTRASTS: &str = "coconot";
 
 /// Train the classifiers.
 #[derive(Debug, Parser)]
@@ -136,12 +136,11 @@ fn main() -> anyhow::Result<()> {
 }
 
 impl Places {
-    /// The rows of a split of the public sets and of the corpus; for training with the harmless contrasts, where
-    /// they are at hand.
+    /// The rows of a split of the public sets, of the contrasts where they are at hand, and of the corpus.
     fn rows(&self, split: &str) -> anyhow::Result<Vec<Row>> {
         let mut rows = rows::read(&self.data.join(format!("{split}.jsonl.gz")))?;
-        let contrasts = self.data.join(CONTRASTS);
-        if split == "train" && contrasts.exists() {
+        let contrasts = self.data.join(format!("{CONTRASTS}_{split}.jsonl.gz"));
+        if contrasts.exists() {
             rows.extend(rows::read(&contrasts)?);
         }
         if let Some(corpus) = &self.corpus {

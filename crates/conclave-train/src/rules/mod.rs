@@ -21,7 +21,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The rows of the public sets that train.
-const PUBLIC_FILES: [&str; 2] = ["train.jsonl.gz", crate::CONTRASTS];
+const PUBLIC_FILES: [&str; 2] = ["train.jsonl.gz", "coconot_train.jsonl.gz"];
 
 /// Where the rows of the trial come from, and how its result is written.
 #[derive(Debug, Args)]
