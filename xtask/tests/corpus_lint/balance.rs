@@ -10,11 +10,16 @@ const ENGLISH_PERCENT: RangeInclusive<usize> = 40..=60;
 const JAPANESE_PERCENT: RangeInclusive<usize> = 20..=100;
 const GROUP_ROWS_MIN: usize = 25;
 const ROWS_MIN: usize = 16_000;
+/// The theme of what no check should stop: there is no harm in it to balance.
+const ORDINARY: &str = "ordinary";
 
 /// Themes and languages where one label outweighs the other.
 pub fn labels(rows: &[Row]) -> Vec<String> {
     let of_group = |(group, rows): (String, Vec<&Row>)| {
         let harmful = rows.iter().filter(|row| row.harmful).count();
+        if rows[0].file.theme == ORDINARY {
+            return (harmful > 0).then(|| format!("{group}: {harmful} rows are harmful, none may be"));
+        }
         outside(&HARMFUL_PERCENT, harmful, rows.len(), &format!("{group}: harmful"))
     };
     groups(rows).into_iter().filter_map(of_group).collect()
