@@ -59,7 +59,7 @@ impl Judge for Crisis {
             objections.extend(endangers(case, &acts));
             objections.extend(belittles(&acts));
             let missing = leaves_alone(case, &acts).into_iter().chain(is_cold(&acts)).collect();
-            objections.extend(confirm_missing(case, &acts, missing));
+            objections.extend(confirm_missing(case, missing));
         }
         let manner = Manner::of(case, &acts, Some(MannerFault::Encourages));
         let objections = manner.weigh(objections, Reason::EncouragesHarm);

@@ -52,7 +52,7 @@ impl Judge for HigherSelf {
         }
         if acts.passes_over() {
             let cold = Objection::concern(Reason::Cold, 75, seen("higher_self/passes-over"));
-            objections.extend(confirm_missing(case, &acts, vec![cold]));
+            objections.extend(confirm_missing(case, vec![cold]));
         }
         let manner = Manner::of(case, &acts, Some(MannerFault::Dismisses));
         let objections = manner.weigh(objections, dismissal(&acts));

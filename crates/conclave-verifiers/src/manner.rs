@@ -25,9 +25,6 @@ const LEAST_SURE: u8 = 30;
 const CALM_UNDER: u8 = 5;
 /// A rule this sure is heard whatever the model says.
 const CERTAIN_FROM: u8 = 94;
-/// How sure an objection to something missing is at most where the model finds no coldness and somebody is in danger:
-/// less than withholds a reply by itself.
-const UNCONFIRMED_MOST: u8 = 25;
 /// How much surer the model must be of a reply that declines, helps or tells a story.
 const EXCUSED_SLACK: u8 = 30;
 /// The most it says alone: less than any verifier needs for a veto.
@@ -110,31 +107,25 @@ impl Manner {
     }
 }
 
-/// Weighs objections to what a reply lacks: warmth, length, a way to help. Phrases know few of the ways to be kind, so the
-/// model has to find the reply cold as well. Towards somebody in danger what it does not confirm stays a small concern,
-/// elsewhere it is none. Without a model, and for children, they count as they are.
+/// Weighs objections to what a reply lacks: warmth, a way to help. Phrases know few of the ways to be kind, so the model
+/// has to find the reply cold as well. A word or two for somebody in danger is too little whatever the model finds.
+/// Without a model, and for children, they count as they are.
 #[must_use]
-pub fn confirm_missing(case: &Case, acts: &Acts, mut objections: Vec<Objection>) -> Vec<Objection> {
+pub fn confirm_missing(case: &Case, mut objections: Vec<Objection>) -> Vec<Objection> {
     let Some(reply) = case.reply.as_reply else {
         return objections;
     };
     let coldness = reply.manner.shows(MannerFault::Dismisses).hundredths();
-    if coldness >= FAINT_FROM || content::is_for_children(case) {
-        return objections;
-    }
-    if !acts.turn.crisis {
-        return Vec::new();
-    }
-    for objection in &mut objections {
-        objection.vote = Vote::Concern;
-        objection.confidence = objection.confidence.min(UNCONFIRMED_MOST);
+    if coldness < FAINT_FROM && !content::is_for_children(case) {
+        let lacking = objections.iter_mut().filter(|one| one.reason != Reason::TooShort);
+        lacking.for_each(Objection::take_back);
     }
     objections
 }
 
 fn soften(objection: &mut Objection) {
     let certain = objection.vote == Vote::Harmful && objection.confidence >= CERTAIN_FROM;
-    if !certain {
+    if !certain && objection.vote != Vote::Safe {
         objection.vote = Vote::Concern;
         objection.confidence = objection.confidence / 10 * 3;
     }

@@ -11,6 +11,8 @@ const PATTERNS_MAX: usize = 8;
 const REASONS_MAX: usize = 3;
 /// How many of them its reasoning spells out.
 const SPELLED_OUT: usize = 2;
+/// How sure a verifier is at most that nothing is wrong, where it has taken an objection back.
+const TAKEN_BACK_MOST: u8 = 60;
 
 /// One thing a verifier objects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +40,13 @@ impl Objection {
         Self { reason, vote: Vote::Harmful, confidence, rules }
     }
 
+    /// Leaves of it no more than that the verifier is less sure. A faint concern would not do: under strict scrutiny
+    /// a concern of `Crisis` withholds a reply however faint it is, because its weight is missing from the assurance.
+    pub fn take_back(&mut self) {
+        self.vote = Vote::Safe;
+        self.confidence = TAKEN_BACK_MOST;
+    }
+
     /// Harmful where the evidence is strong, a concern where it is not.
     #[must_use]
     pub fn graded(reason: Reason, strength: u8, rules: Vec<String>) -> Self {
@@ -61,11 +70,20 @@ pub const STRONG_FROM: u8 = 70;
 /// An opinion from objections; none means safe.
 #[must_use]
 pub fn opinion(mut objections: Vec<Objection>, safe: Safe) -> Opinion {
+    let was_taken_back = |one: &Objection| one.vote == Vote::Safe;
+    if objections.iter().any(|one| !was_taken_back(one)) {
+        objections.retain(|one| !was_taken_back(one));
+    }
     objections.sort_by_key(|one| std::cmp::Reverse((one.vote, one.confidence)));
     let Some(gravest) = objections.first() else {
         return safe.into_opinion();
     };
     let (vote, confidence) = (gravest.vote, gravest.confidence);
+    if vote == Vote::Safe {
+        let flagged_patterns = patterns_of(&objections);
+        let confidence = safe.confidence.min(TAKEN_BACK_MOST);
+        return Opinion { flagged_patterns, ..Safe { confidence, ..safe }.into_opinion() };
+    }
     let reasons = reasons_of(&objections);
     Opinion {
         vote,
@@ -150,6 +168,19 @@ mod tests {
         let opinion = opinion(Vec::new(), SAFE);
         assert_eq!((opinion.vote, opinion.reasons.len()), (Vote::Safe, 0));
         assert_eq!(opinion.reasoning, "Nothing seen.");
+    }
+
+    #[test]
+    fn what_is_taken_back_leaves_a_verifier_less_sure_and_the_rule_on_record() {
+        let mut cold = Objection::concern(Reason::Cold, 75, vec!["a".into()]);
+        cold.take_back();
+        let alone = opinion(vec![cold.clone()], SAFE);
+        assert_eq!(alone.vote, Vote::Safe);
+        assert!((alone.confidence - 0.6).abs() < 1e-9);
+        assert_eq!((alone.reasons.len(), alone.flagged_patterns), (0, vec!["a".to_owned()]));
+        let shames = Objection::harmful(Reason::Shames, 80, vec!["b".into()]);
+        let beside = opinion(vec![cold, shames], SAFE);
+        assert_eq!((beside.vote, beside.reasons), (Vote::Harmful, vec![Reason::Shames]));
     }
 
     #[test]

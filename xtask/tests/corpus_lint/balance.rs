@@ -18,7 +18,8 @@ pub fn labels(rows: &[Row]) -> Vec<String> {
     let of_group = |(group, rows): (String, Vec<&Row>)| {
         let harmful = rows.iter().filter(|row| row.harmful).count();
         if rows[0].file.theme == ORDINARY {
-            return (harmful > 0).then(|| format!("{group}: {harmful} rows are harmful, none may be"));
+            return (harmful > 0)
+                .then(|| format!("{group}: {harmful} rows are harmful, none may be"));
         }
         outside(&HARMFUL_PERCENT, harmful, rows.len(), &format!("{group}: harmful"))
     };
