@@ -107,6 +107,11 @@ impl Coverage {
         Ok(())
     }
 
+    /// Whether a statement says that an entry is missing.
+    pub(crate) fn admits(&self, EntryId { replica, epoch, n }: EntryId) -> bool {
+        self.gaps.iter().any(|gap| gap.covers(replica, epoch, n, n))
+    }
+
     /// The first hole that no statement covers, with a sentence.
     pub(crate) fn uncovered(mut self) -> Option<(Hole, String)> {
         self.gaps.sort_by_key(|gap| (gap.replica, gap.epoch, gap.from));

@@ -83,6 +83,16 @@ pub struct Report {
 /// More names than this are counted together: a hostile log must not fill the memory.
 const NAMES_MAX: usize = 1_000;
 
+/// More deliveries without a decision are not waited for: the log is broken anyway.
+const ORPHANS_MAX: usize = 10_000;
+
+/// A delivery whose decision the log does not have. It is right only if the log admits that.
+struct Orphan {
+    seq: u64,
+    id: EntryId,
+    decision: EntryId,
+}
+
 /// A further check of each entry, such as a replay of its votes.
 pub type ExtraCheck<'a> =
     Box<dyn FnMut(u64, &Leaf, Option<&StoredBody<'_>>) -> Result<(), String> + 'a>;
@@ -94,6 +104,7 @@ pub struct Auditor<'a> {
     coverage: Coverage,
     decisions: NumberSet,
     windows: Windows,
+    orphans: Vec<Orphan>,
     sound_until: u64,
     suspects: Option<(u64, u64)>,
     leaves_only: bool,
@@ -205,6 +216,12 @@ impl<'a> Auditor<'a> {
     /// Compares the log with its head, if there is one, and reports.
     #[must_use]
     pub fn finish(mut self, head: Option<&Head>) -> Report {
+        for Orphan { seq, id, decision } in std::mem::take(&mut self.orphans) {
+            // One that comes later is there, whatever anybody says of it.
+            if self.decisions.contains(decision) || !self.coverage.admits(decision) {
+                self.note(seq, Some(id), undecided(decision));
+            }
+        }
         if let Some((hole, problem)) = std::mem::take(&mut self.coverage).uncovered() {
             self.note(hole.seq, Some(hole.id), problem);
         }
@@ -258,7 +275,7 @@ impl<'a> Auditor<'a> {
         let numbered = self.coverage.observe(seq, leaf);
         let body = self.check_body(seq, leaf, body)?;
         numbered?;
-        self.check_kind(leaf)?;
+        self.check_kind(seq, leaf)?;
         match &mut self.extra {
             Some(extra) => extra(seq, leaf, body.as_ref()),
             None => Ok(()),
@@ -292,7 +309,7 @@ impl<'a> Auditor<'a> {
         Ok(Some(stored))
     }
 
-    fn check_kind(&mut self, leaf: &Leaf) -> Result<(), String> {
+    fn check_kind(&mut self, seq: u64, leaf: &Leaf) -> Result<(), String> {
         match &leaf.draft.kind {
             Kind::Decision => {
                 self.decisions.insert(leaf.id);
@@ -301,7 +318,12 @@ impl<'a> Auditor<'a> {
             Kind::Window => self.windows.open(leaf),
             Kind::Delivery => match leaf.draft.parent {
                 Some(parent) if self.decisions.contains(parent) => Ok(()),
-                Some(parent) => Err(format!("it delivers {parent}, which is no earlier decision")),
+                // The statement that the decision is missing comes later.
+                Some(decision) if self.orphans.len() < ORPHANS_MAX => {
+                    self.orphans.push(Orphan { seq, id: leaf.id, decision });
+                    Ok(())
+                }
+                Some(decision) => Err(undecided(decision)),
                 None => Err("the delivery names no decision".to_owned()),
             },
             Kind::CoverageGap => self.coverage.declare(&leaf.draft.public),
@@ -332,6 +354,10 @@ impl<'a> Auditor<'a> {
 
 fn rotates(leaf: &Leaf) -> bool {
     Rotation::from_public(&leaf.draft.public).is_some_and(|rotation| rotation.holds())
+}
+
+fn undecided(decision: EntryId) -> String {
+    format!("it delivers {decision}, which is no earlier decision")
 }
 
 fn misplaced(expected: u64, found: u64) -> String {

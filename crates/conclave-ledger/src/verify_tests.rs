@@ -159,6 +159,18 @@ fn a_delivery_needs_an_earlier_decision() {
 }
 
 #[test]
+fn the_decision_of_a_delivery_may_be_among_what_is_stated_as_missing() {
+    let lost = vec![decision(1, "delivered"), delivery(3, Some(2)), gap(4, 2, 2)];
+    let report = audit(&lost, &head_of(&lost));
+    assert!(report.ok, "{:?}", report.first_bad);
+    let other = vec![decision(1, "delivered"), delivery(3, Some(9)), gap(4, 2, 2)];
+    assert!(problem(&other, &head_of(&other)).1.contains("no earlier decision"));
+    // Saying so does not help where it stands behind its delivery.
+    let there = vec![delivery(2, Some(3)), decision(3, "delivered"), gap(4, 1, 3)];
+    assert!(problem(&there, &head_of(&there)).1.contains("no earlier decision"));
+}
+
+#[test]
 fn missing_numbers_need_a_statement() {
     let rows = vec![refused(1, 400, 1), refused(4, 400, 1), refused(5, 400, 1)];
     let (seq, sentence) = problem(&rows, &head_of(&rows));
