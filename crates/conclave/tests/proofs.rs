@@ -177,6 +177,44 @@ async fn a_log_is_checked_by_directory_by_export_and_by_url() {
     assert_eq!(run(&["ledger", "verify", "--data", &data, "--vkey", &vkey]).0, Some(0));
 }
 
+/// The file that people read of an export says what the leaves say, or is named.
+#[tokio::test]
+async fn a_changed_word_in_the_file_that_people_read_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let url = chat(&house).await;
+    receipt(&house, &url).await;
+    let export = dir.path().join("export");
+    let data = text(&house.data).to_owned();
+    assert_eq!(run(&["ledger", "export", text(&export), "--data", &data]).0, Some(0));
+    let by_export = ["ledger", "verify", "--export", text(&export)];
+    let (code, said, why) = run(&by_export);
+    assert_eq!((code, &said["lines_checked"]), (Some(0), &json!(true)), "{said} {why}");
+    let file = export.join("entries.jsonl");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let line = whole.lines().position(|line| line.contains("\"decision\"")).unwrap();
+    let changed = whole.replacen("\"outcome\":\"delivered\"", "\"outcome\":\"blocked\"", 1);
+    assert_ne!(changed, whole);
+    std::fs::write(&file, changed).unwrap();
+    let (code, said, _) = run(&by_export);
+    assert_eq!((code, &said["first_bad"]["seq"]), (Some(1), &json!(line)), "{said}");
+    let problem = said["first_bad"]["problem"].as_str().unwrap();
+    assert!(problem.contains("\"blocked\" for `public.outcome`"), "{problem}");
+    let lines: Vec<_> = whole.lines().collect();
+    let spoiled = [
+        lines[1..].join("\n"),
+        lines[..lines.len() - 1].join("\n"),
+        format!("{whole}{}\n", lines[0]),
+    ];
+    for lines in spoiled {
+        std::fs::write(&file, lines).unwrap();
+        assert_eq!(run(&by_export).0, Some(1));
+    }
+    std::fs::remove_file(&file).unwrap();
+    let (code, said, _) = run(&by_export);
+    assert_eq!((code, &said["lines_checked"]), (Some(0), &json!(false)), "{said}");
+}
+
 /// When the overlap has ended, the key from before leads to the one in force by the log's entries.
 #[tokio::test]
 async fn a_key_from_before_a_rotation_is_enough_where_entries_can_be_read() {

@@ -2,12 +2,12 @@
 
 use super::super::Answer;
 use super::super::data_directory::require_data;
+use super::entry_lines::{ENTRY_LINES, entry_line};
 use crate::cli::ledger::LedgerExportArgs;
 use crate::output;
 use anyhow::{Context, anyhow, bail};
-use conclave_core::AuditId;
-use conclave_ledger::{Leaf, TILE_WIDTH, TileId, Value, bundle_path, encode_hashes, tiles_of};
-use conclave_store::{LedgerReader, LedgerRow};
+use conclave_ledger::{TILE_WIDTH, TileId, bundle_path, encode_hashes, tiles_of};
+use conclave_store::LedgerReader;
 use serde_json::json;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -62,13 +62,13 @@ fn write_tiles(reader: &LedgerReader, to: &Path) -> anyhow::Result<()> {
 }
 
 fn write_rows(reader: &LedgerReader, to: &Path, with_bodies: bool) -> anyhow::Result<()> {
-    let path = to.join("entries.jsonl");
+    let path = to.join(ENTRY_LINES);
     let mut lines =
         BufWriter::new(File::create(&path).with_context(|| path.display().to_string())?);
     let mut bodies = Vec::new();
     let size = reader.size();
     reader.rows(|row| -> anyhow::Result<()> {
-        writeln!(lines, "{}", line(&row))?;
+        writeln!(lines, "{}", entry_line(row.seq, row.leaf))?;
         if !with_bodies {
             return Ok(());
         }
@@ -95,35 +95,4 @@ fn write_checkpoints(reader: &LedgerReader, to: &Path) -> anyhow::Result<()> {
         Ok(())
     })?;
     lines.flush().with_context(|| path.display().to_string())
-}
-
-/// What a leaf says, for people and scripts; the bytes that count stand in the bundle.
-fn line(row: &LedgerRow<'_>) -> serde_json::Value {
-    let hash = hex::encode(conclave_ledger::leaf_hash(row.leaf));
-    let Ok(leaf) = Leaf::decode(row.leaf) else {
-        return json!({"seq": row.seq, "leaf_hash": hash});
-    };
-    json!({
-        "seq": row.seq,
-        "id": leaf.id.to_string(),
-        "kind": leaf.draft.kind.as_str(),
-        "ts_ms": leaf.ts_ms,
-        "audit_id": leaf.draft.audit.map(|id| AuditId::from_bytes(id).to_string()),
-        "leaf_hash": hash,
-        "public": plain(&leaf.draft.public),
-    })
-}
-
-/// The same value in JSON; bytes become hex.
-fn plain(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Uint(number) => json!(number),
-        Value::Nint(number) => json!(-1 - i128::from(*number)),
-        Value::Bytes(bytes) => json!(hex::encode(bytes)),
-        Value::Text(text) => json!(text),
-        Value::Bool(yes) => json!(yes),
-        Value::Null => json!(null),
-        Value::Array(values) => values.iter().map(plain).collect(),
-        Value::Map(map) => map.iter().map(|(key, value)| (key.to_string(), plain(value))).collect(),
-    }
 }

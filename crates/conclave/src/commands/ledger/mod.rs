@@ -2,6 +2,7 @@
 
 mod accept;
 mod audit;
+mod entry_lines;
 mod export;
 mod handover;
 mod paper;

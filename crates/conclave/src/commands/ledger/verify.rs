@@ -2,14 +2,15 @@
 
 use super::super::Answer;
 use super::audit::audit;
+use super::entry_lines::{LineCheck, check_entry_lines};
 use super::second::{self, Equivocation};
 use super::tiled::TiledLog;
 use super::{LedgerPlace, find_ledger, open_reader, parse_vkey};
-use crate::cli::ledger::LedgerVerifyArgs;
+use crate::cli::ledger::{LedgerSource, LedgerVerifyArgs};
 use crate::output;
 use anyhow::{Context, anyhow, bail};
 use conclave_engine::replay;
-use conclave_ledger::{Report, VerifierKey};
+use conclave_ledger::{Bad, Report, VerifierKey};
 use conclave_store::{DatabaseUrl, Inspection, inspect, inspect_database};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
@@ -23,6 +24,8 @@ struct Findings {
     report: Report,
     /// Whether the leaves were to be had, or only their hashes.
     with_leaves: bool,
+    /// Of an export: whether there is a file for people, which then says what the leaves say.
+    lines_checked: Option<bool>,
     /// What contradicts the second checkpoint that was given.
     equivocation: Option<Equivocation>,
 }
@@ -46,6 +49,7 @@ pub(super) fn run(args: &LedgerVerifyArgs, as_json: bool) -> anyhow::Result<Answ
         // Exit 1 is kept for a log that does not hold, so a gateway that refuses to show it must
         // not end as a refusal does.
         LedgerPlace::Tiled(log) => verify_tiled(&*log, vkey.as_ref(), args)
+            .and_then(|findings| with_lines(findings, &*log, args))
             .map_err(|error| anyhow!("the log could not be checked: {error:#}"))?,
     };
     if as_json {
@@ -82,7 +86,7 @@ fn verify_data(
         None => None,
     };
     bar.clear();
-    Ok(Findings { report, with_leaves: true, equivocation })
+    Ok(Findings { report, with_leaves: true, lines_checked: None, equivocation })
 }
 
 fn verify_tiled(
@@ -108,7 +112,30 @@ fn verify_tiled(
         None => None,
     };
     bar.clear();
-    Ok(Findings { report: audit.report, with_leaves: audit.with_leaves, equivocation })
+    let (report, with_leaves) = (audit.report, audit.with_leaves);
+    Ok(Findings { report, with_leaves, lines_checked: None, equivocation })
+}
+
+/// Compares the file that people read of an export with its leaves. Where these do not hold, that is said
+/// and nothing is compared with them.
+fn with_lines(
+    mut findings: Findings,
+    log: &dyn TiledLog,
+    args: &LedgerVerifyArgs,
+) -> anyhow::Result<Findings> {
+    let LedgerSource::Export(dir) = &args.source else { return Ok(findings) };
+    if !findings.report.ok {
+        return Ok(findings);
+    }
+    match check_entry_lines(dir, log, findings.report.entries)? {
+        LineCheck::Absent => findings.lines_checked = Some(false),
+        LineCheck::Agree => findings.lines_checked = Some(true),
+        LineCheck::Differ { seq, problem } => {
+            findings.report.ok = false;
+            findings.report.first_bad = Some(Bad { seq, id: None, problem });
+        }
+    }
+    Ok(findings)
 }
 
 /// The checkpoint of last time; `None` at the first time.
@@ -137,6 +164,7 @@ fn as_value(findings: &Findings, pinned: bool) -> serde_json::Value {
         "signed": report.signed,
         "key_given": pinned,
         "leaves_checked": findings.with_leaves,
+        "lines_checked": findings.lines_checked,
         "kinds": report.kinds,
         "outcomes": report.outcomes,
         "refused": report.refused,
@@ -177,6 +205,11 @@ fn print(findings: &Findings, pinned: bool) {
     }
     for (kind, count) in &report.kinds {
         output::line(&format!("  {kind:<20} {count}"));
+    }
+    match findings.lines_checked {
+        Some(true) => output::line("  entries.jsonl says what the entries say"),
+        Some(false) => output::line("  there is no entries.jsonl to compare with the entries"),
+        None => {}
     }
     if !findings.with_leaves {
         output::line("  only hashes were looked at; entries need an auditor's key: --key");
