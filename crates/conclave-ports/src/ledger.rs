@@ -17,7 +17,7 @@ pub struct Appended {
 /// Why an entry could not be made durable.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AppendError {
-    /// It cannot be an entry, or the ledger is closed: trying again does not help.
+    /// It cannot be an entry, or the ledger is closed or somebody else's: trying again does not help.
     #[error("the ledger could not take the entry: {0}")]
     Refused(String),
     /// No disk took it. Its number stays used, and a later entry states that it is missing.

@@ -5,9 +5,7 @@
 
 use crate::accounts::{AccountTables, SqliteAccounts};
 use crate::archive::{ReadSide, SqliteArchive};
-use crate::db::{
-    LogState, SqliteLog, SqliteSnapshots, SqliteSource, SqliteStored, SqliteWords, open_reader,
-};
+use crate::db::{LogState, SqliteLog, SqliteSnapshots, SqliteStored, SqliteWords, open_reader};
 use crate::drain::{LogDatabase, LogSource, Mark};
 use crate::error::StoreError;
 use crate::forget::{Retention, WordTables};
@@ -101,9 +99,10 @@ impl Backing {
     fn sqlite(options: &StoreOptions, pepper: Pepper) -> Result<Self, StoreError> {
         let dir = options.dir.as_path();
         refuse_bound(dir)?;
+        refuse_lost(dir)?;
         let database = dir.join("ledger.db");
         let retention = Arc::<Retention>::default();
-        let log = SqliteLog::open(&database, Arc::clone(&retention))?;
+        let log = SqliteLog::open(&database, Arc::clone(&retention), &*options.entropy)?;
         let known = log.state.taken.keys().next_back().copied();
         let identity = Identity::load(dir, known, &*options.entropy)?;
         let earlier = known.filter(|known| known.epoch != identity.epoch);
@@ -126,7 +125,7 @@ impl Backing {
                 let database = database.clone();
                 Box::new(move || Box::new(SqliteStored(database.clone())))
             },
-            source: Box::new(SqliteSource(database, Arc::clone(&retention))),
+            source: Box::new(log.source(&database)),
             mark: mark_of(&log.state, identity),
             mark_path: None,
             earlier,
@@ -163,10 +162,10 @@ impl Backing {
         refuse_unmoved(dir)?;
         let connector = Connector::new(url)?;
         let identity = Identity::load(dir, None, &*options.entropy)?;
-        let lease = Lease::of(dir, identity.replica)?;
+        let lease = Lease::of(dir, identity.replica, &*options.entropy)?;
         let source = PgSource {
             connector: connector.clone(),
-            lease,
+            lease: lease.clone(),
             dir: dir.to_owned(),
             pepper: pepper.clone(),
             entropy: options.entropy.clone(),
@@ -315,6 +314,30 @@ fn taken(state: &LogState, identity: Identity) -> u64 {
 fn mark_of(state: &LogState, identity: Identity) -> Mark {
     let (epoch, n) = (identity.epoch, taken(state, identity));
     Mark { epoch, n, ts_ms: state.ts_ms, size: state.range.size() }
+}
+
+/// A directory in which a log was kept must not go on without what belongs to it: nobody would notice
+/// which keys, policies and reviews are gone.
+fn refuse_lost(dir: &Path) -> Result<(), StoreError> {
+    let has = |name: &str| dir.join(name).exists();
+    let needs = [
+        (
+            "ops.db",
+            has("replica") && has("ledger.db"),
+            "it held the API keys, people, policies, consents, reviews and budgets; restore it from a \
+             backup, or, to go on without all of them, make an empty file of that name",
+        ),
+        (
+            "keys.db",
+            has("replica") && has("root.key"),
+            "it held the keys of everything that people said; restore it from a backup, or, to give up \
+             what was said so far, make an empty file of that name",
+        ),
+    ];
+    match needs.into_iter().find(|(name, is_needed, _)| *is_needed && !has(name)) {
+        Some((name, _, advice)) => Err(StoreError::Missing { path: dir.join(name), advice }),
+        None => Ok(()),
+    }
 }
 
 /// A directory whose log moved to PostgreSQL must not go on in SQLite.

@@ -22,8 +22,11 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Puts a file in its place, over what was there.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Puts a file in its place, whole and for its owner only, over what was there.
+///
+/// # Errors
+/// When it cannot be written; what was there stays then.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (beside, dir) = write_beside(path, bytes)?;
     std::fs::rename(&beside, path)?;
     sync_dir(dir)

@@ -75,6 +75,14 @@ pub enum StoreError {
         /// What is wrong with it, and what to do.
         message: String,
     },
+    /// A file is gone that nothing can stand in for.
+    #[error("{} is missing: {advice}", .path.display())]
+    Missing {
+        /// Which.
+        path: PathBuf,
+        /// What to do.
+        advice: &'static str,
+    },
     /// An address of a database that cannot be used.
     #[error("{0}")]
     Address(String),
@@ -119,6 +127,9 @@ pub enum StoreError {
     /// A key that cannot be made or found.
     #[error("{0}")]
     Key(String),
+    /// Somebody else writes under our name now.
+    #[error("{0}")]
+    Overtaken(String),
     /// Another replica replaced the keys that wrap others at the same moment.
     #[error("another replica has just replaced the keys that wrap those of people")]
     Replaced,

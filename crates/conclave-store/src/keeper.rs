@@ -7,10 +7,11 @@ use crate::error::StoreError;
 use crate::forget::Forgetter;
 use crate::keys::{BookRing, Outbox, OutboxSink};
 use crate::ledger::SpoolLedger;
+use crate::lock::DirLock;
 use crate::options::Stamps;
 use crate::postgres::Heart;
 use crate::scrub::Scrub;
-use crate::spool::{Job, Kept};
+use crate::spool::{Job, Kept, Progress};
 use conclave_ledger::{Draft, Kind, Value};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -102,10 +103,18 @@ impl Keeper {
     }
 
     /// Does something with the lease, where there is one.
-    pub(crate) fn lease(&self, act: impl FnOnce(&mut Heart) -> Result<(), StoreError>) {
+    pub(crate) fn lease(
+        &self,
+        progress: &Progress,
+        act: impl FnOnce(&mut Heart) -> Result<(), StoreError>,
+    ) {
         let mut heart = self.heart.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Err(error)) = heart.as_mut().map(act) {
-            tracing::warn!(%error, "the lease of this replica could not be looked after");
+        match heart.as_mut().map(act) {
+            Some(Err(StoreError::Overtaken(why))) => progress.set_overtaken(&why),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the lease of this replica could not be looked after");
+            }
+            Some(Ok(())) | None => {}
         }
     }
 
@@ -126,6 +135,7 @@ impl Keeper {
 
     pub(crate) fn run(
         &self,
+        lock: &DirLock,
         (ring, kept): (&BookRing, &Kept),
         notes: &Notes,
         forgetter: &Forgetter,
@@ -133,7 +143,15 @@ impl Keeper {
     ) {
         let (mut ticks, mut more) = (0_u32, false);
         let (mut is_given_back, mut look_for_lost) = (false, None);
+        let progress = &notes.ledger.progress;
         loop {
+            if lock.why_lost(progress).is_some() {
+                // Whatever it would change belongs to somebody else.
+                if self.wait() {
+                    continue;
+                }
+                return;
+            }
             if let Err(error) = notes.pump() {
                 tracing::warn!(error, "changes of keys could not be entered into the ledger yet");
             }
@@ -146,7 +164,7 @@ impl Keeper {
             ticks = ticks.wrapping_add(1);
             forgetter.look_at_clock(kept);
             if ticks.is_multiple_of(BEAT_TICKS) {
-                self.lease(Heart::beat);
+                self.lease(progress, Heart::beat);
             }
             if let Err(error) = forgetter.vault.look_after() {
                 tracing::warn!(%error, "the keys of people could not be looked after");

@@ -81,6 +81,9 @@ impl Ledger for SpoolLedger {
     }
 
     fn health(&self) -> Result<(), AppendError> {
+        if let Some(why) = self.progress.overtaken() {
+            return Err(AppendError::Refused(why));
+        }
         self.progress
             .spool_trouble()
             .map_or(Ok(()), |trouble| Err(AppendError::Unwritable(trouble)))

@@ -7,7 +7,7 @@
 //! API keys), `root.key` (opens the keys of people, unless it is kept elsewhere), `keys.db` (the keys of
 //! people), `ledger.key` (the seed that signs checkpoints), `checkpoint` (the last one), `spool/`
 //! with `kept/` (what the database has taken, for a while), `positions` (where it came to stand),
-//! `ledger.db` (the log and what is derived from it), `ops.db` (API keys and notes), `clock` (the time that
+//! `ledger.db` (the log and what is derived from it), `ops.db` (API keys and notes), `acknowledged` (up to which number entries were), `clock` (the time that
 //! was last believed) and, after damage, `quarantine/`. With PostgreSQL behind it, log, keys and notes are there; the
 //! directory then has `database` (which one), `drained` (how far it has come), `cache.db` (API keys
 //! and people as they last were) and a `keys.db` with the keys of people that wait for the database, and
@@ -28,6 +28,7 @@ mod keys;
 mod ledger;
 mod lock;
 mod options;
+mod pages;
 mod people;
 mod postgres;
 mod proofs;
@@ -37,6 +38,7 @@ mod rebuild;
 mod records;
 mod replica;
 mod scrub;
+mod sentry;
 mod snapshot;
 mod spool;
 mod store;
@@ -47,6 +49,7 @@ mod watch;
 pub use conclave_engine::Stamp;
 pub use directory::is_data_directory;
 pub use drain::AcceptedRestore;
+pub use durable::replace as put_private;
 pub use error::StoreError;
 pub use forget::{RetentionRules, TenantRetention};
 pub use inspect::{CannotCheck, Inspection, inspect};

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** only what the last checkpoint covers is read; it never changes any more.
 
-use crate::db::{LEDGER, SqliteSnapshots, TILES_SINCE, open_reader, user_version};
+use crate::db::{LEDGER, SqliteSnapshots, TILES_SINCE, open_to_check, user_version};
 use crate::error::StoreError;
 use crate::postgres::{DatabaseUrl, PgSnapshots};
 use crate::proofs::receipt_of;
@@ -42,7 +42,8 @@ impl LedgerReader {
             return Err(StoreError::Key(message));
         }
         let failed = StoreError::database(&database);
-        let found = open_reader(&database).and_then(|conn| user_version(&conn)).map_err(failed)?;
+        let found =
+            open_to_check(&database).and_then(|conn| user_version(&conn)).map_err(failed)?;
         let known = i64::try_from(LEDGER.len()).unwrap_or(i64::MAX);
         if found > known {
             return Err(StoreError::Newer { path: database, found, known });
@@ -51,7 +52,7 @@ impl LedgerReader {
             let message = "it has no checkpoints yet; start the gateway on it once".to_owned();
             return Err(StoreError::Database { path: database, message });
         }
-        Self::over(Box::new(SqliteSnapshots::new(&database)), dir)
+        Self::over(Box::new(SqliteSnapshots::to_check(&database)), dir)
     }
 
     /// Opens the ledger in a PostgreSQL database; the key file is that of a replica's directory.

@@ -15,6 +15,7 @@ use crate::keys::{BookDesk, BookRing, KeyBook, OutboxSink};
 use crate::ledger::SpoolLedger;
 use crate::lock::DirLock;
 use crate::options::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, Stamps, StoreOptions};
+use crate::pages::PageCheck;
 use crate::people::{PeopleBook, PersonRecord};
 use crate::postgres::Heart;
 use crate::proofs::Shown;
@@ -22,9 +23,11 @@ use crate::publish::{Desk, DeskParts, Handover, KeyFile};
 use crate::records::RecordBook;
 use crate::replica::Identity;
 use crate::scrub::Scrub;
+use crate::sentry::{Round, Sentry, SentryParts};
 use crate::snapshot::{Snapshots, ask};
 use crate::spool::{
-    Fallback, Intake, Kept, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts, recover,
+    Fallback, HighWater, Intake, Kept, Progress, Recovered, Seed, SpoolStats, Writer, WriterParts,
+    recover,
 };
 use crate::usage::{AddedUp, UsageSource};
 use crate::vault::{RootKey, Vault};
@@ -32,7 +35,7 @@ use crate::watch::Watch;
 use conclave_engine::{
     Archive, Clock, Entropy, KeyDesk, KeyRing, Ledger, Proofs, Records, Stamp, Subjects, UsageBook,
 };
-use conclave_ledger::{Body, Draft, Kind, Rotation, Value, VerifierKey};
+use conclave_ledger::{Body, Draft, Gap, Kind, Rotation, Value, VerifierKey};
 use conclave_money::Accounts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,6 +62,8 @@ pub struct Store {
     notes: Arc<Notes>,
     forgetter: Arc<Forgetter>,
     keeper: Arc<Keeper>,
+    sentry: Arc<Sentry>,
+    page_check: Arc<PageCheck>,
     desk: Arc<Desk>,
     accounts: Arc<StoredAccounts>,
     usage: Arc<UsageSource>,
@@ -79,7 +84,9 @@ struct Running {
     publisher: Option<JoinHandle<()>>,
     writer: Option<JoinHandle<()>>,
     drainer: Option<JoinHandle<()>>,
-    lock: Option<DirLock>,
+    sentry: Option<JoinHandle<()>>,
+    page_check: Option<JoinHandle<()>>,
+    lock: Option<Arc<DirLock>>,
     fallback: Option<Fallback>,
 }
 
@@ -91,7 +98,7 @@ impl Store {
     /// When the directory is in use, cannot be written or is damaged; the error says what to do.
     #[expect(clippy::needless_pass_by_value, reason = "options are for one store")]
     pub fn open(options: StoreOptions) -> Result<Self, StoreError> {
-        let lock = DirLock::take(&options.dir)?;
+        let lock = Arc::new(DirLock::take(&options.dir)?);
         let (dir, spool) = (options.dir.as_path(), options.dir.join("spool"));
         make_dir(&spool)?;
         let backing = Backing::open(&options)?;
@@ -102,7 +109,9 @@ impl Store {
         report_recovery(&recovered);
         let memory = Memory::open(&options, &spools, backing.identity, &mut recovered)?;
         let is_reached = backing.log.is_some();
-        let store = Self::start(&options, backing, (recovered, spools, memory), (lock, fallback))?;
+        let high_water = Arc::new(HighWater::open(dir, backing.identity)?);
+        let hold = Hold { lock, high_water };
+        let store = Self::start(&options, backing, (recovered, spools, memory), (hold, fallback))?;
         if !is_reached {
             tracing::warn!("who was erased meanwhile is seen when the database is back");
             return Ok(store);
@@ -403,6 +412,10 @@ impl Store {
         self.keeper.stop();
         self.accounts.stop();
         join("keeper", running.keeper.take());
+        self.sentry.stop();
+        self.page_check.stop();
+        join("sentry", running.sentry.take());
+        join("page check", running.page_check.take());
         self.desk.stop();
         join("publisher", running.publisher.take());
         let is_drained = running.writer.is_none() || self.settle(SHUTDOWN_PATIENCE).is_ok();
@@ -414,20 +427,22 @@ impl Store {
         self.archive.close_idle();
         join("drainer", running.drainer.take());
         drop(running.fallback.take());
-        let first = running.lock.take();
+        let lock = running.lock.take();
+        // A directory that is somebody else's is left alone.
+        if lock.is_none() || self.ledger.progress.overtaken().is_some() {
+            return;
+        }
         // What came in since the last tick gets its checkpoint now, so that its receipts exist.
-        if first.is_some() && self.desk.publish().is_err() {
+        if self.desk.publish().is_err() {
             tracing::warn!("the last entries have no checkpoint yet");
         }
-        if first.is_some() {
-            self.snapshots.close_idle();
-        }
-        if let Some(Err(error)) = first.is_some().then(|| self.ring.write_uses()) {
+        self.snapshots.close_idle();
+        if let Err(error) = self.ring.write_uses() {
             tracing::warn!(%error, "the last uses of keys could not be written");
         }
         // Who still has entries to hand over is waited for by who deletes keys.
-        if first.is_some() && is_drained {
-            self.keeper.lease(Heart::stop);
+        if is_drained {
+            self.keeper.lease(&self.ledger.progress, Heart::stop);
         }
     }
 }
@@ -456,7 +471,7 @@ impl Store {
         options: &StoreOptions,
         backing: Backing,
         (recovered, spools, memory): (Recovered, Vec<PathBuf>, Memory),
-        (lock, fallback): (DirLock, Option<Fallback>),
+        (hold, fallback): (Hold, Option<Fallback>),
     ) -> Result<Self, StoreError> {
         let Backing { identity, source, log, mark, mark_path, archive, .. } = backing;
         let reading = (options.readers, options.read_patience);
@@ -464,13 +479,14 @@ impl Store {
         let forgetting = (backing.vault, backing.words, backing.retention);
         let (kept, snapshots) = (Arc::clone(&memory.kept), Arc::clone(&backing.snapshots));
         let log = LogEnd { source, log, mark, mark_path, snapshots, memory };
-        let core = Core::start(options, identity, (recovered, spools), log, forgetting)?;
+        let core = Core::start(options, &hold, identity, (recovered, spools), log, forgetting)?;
         let Core { ledger, stamps, .. } = &core;
         let desk = Arc::new(Desk::new(DeskParts {
             dir: options.dir.clone(),
             snapshots: Arc::clone(&backing.snapshots),
             clock: Arc::clone(&options.clock),
             anchor: options.anchor.clone(),
+            lock: Arc::clone(&hold.lock),
             progress: Arc::clone(&ledger.progress),
         }));
         if let Some((known, last_n)) = backing.earlier {
@@ -490,7 +506,7 @@ impl Store {
         let running = Running {
             writer: Some(core.writer),
             drainer: Some(core.drainer),
-            lock: Some(lock),
+            lock: Some(Arc::clone(&hold.lock)),
             fallback,
             ..Running::default()
         };
@@ -514,28 +530,42 @@ impl Store {
             notes,
             forgetter: core.forgetter,
             keeper: Arc::new(Keeper::new(backing.heart)),
+            sentry: Arc::new(Sentry::new()),
+            page_check: Arc::new(PageCheck::new()),
             identity,
             is_new,
             kept,
             stored: backing.stored,
             running: Mutex::new(running),
         };
-        store.look_after()?;
+        store.look_after(hold)?;
         Ok(store)
     }
 
-    /// Starts the threads that look after keys, notes, forgetting and checkpoints.
-    fn look_after(&self) -> Result<(), StoreError> {
+    /// Starts the threads that look after keys, notes, forgetting, checkpoints and files.
+    fn look_after(&self, hold: Hold) -> Result<(), StoreError> {
         let (keeper, ring) = (Arc::clone(&self.keeper), Arc::clone(&self.ring));
         let (notes, forgetter) = (Arc::clone(&self.notes), Arc::clone(&self.forgetter));
         let scrub = Scrub::new((self.stored)(), Arc::clone(&self.ledger.progress));
-        let kept = Arc::clone(&self.kept);
-        let run = move || keeper.run((&ring, &kept), &notes, &forgetter, scrub);
+        let (kept, lock) = (Arc::clone(&self.kept), Arc::clone(&hold.lock));
+        let run = move || keeper.run(&lock, (&ring, &kept), &notes, &forgetter, scrub);
         let thread = spawn("keeper", run)?;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.keeper = Some(thread);
         let desk = Arc::clone(&self.desk);
         running.publisher = Some(spawn("publisher", move || desk.run())?);
+        let round = Round::begin(SentryParts {
+            lock: hold.lock,
+            high_water: hold.high_water,
+            progress: Arc::clone(&self.ledger.progress),
+            archive: Arc::clone(&self.archive),
+            dir: self.dir.clone(),
+        })?;
+        let sentry = Arc::clone(&self.sentry);
+        running.sentry = Some(spawn("sentry", move || sentry.run(round))?);
+        let (dir, progress) = (self.dir.clone(), Arc::clone(&self.ledger.progress));
+        let page_check = Arc::clone(&self.page_check);
+        running.page_check = Some(spawn("page-check", move || page_check.run(&dir, &progress))?);
         Ok(())
     }
 }
@@ -548,6 +578,13 @@ struct LogEnd {
     mark_path: Option<PathBuf>,
     snapshots: Arc<dyn Snapshots>,
     memory: Memory,
+}
+
+/// What proves that the directory is ours, and how far it went.
+#[derive(Clone)]
+struct Hold {
+    lock: Arc<DirLock>,
+    high_water: Arc<HighWater>,
 }
 
 /// What is known here of the log, apart from the database.
@@ -593,6 +630,7 @@ struct Shared {
     stamps: Arc<Stamps>,
     vault: Arc<Vault>,
     kept: Arc<Kept>,
+    hold: Hold,
 }
 
 impl Shared {
@@ -613,6 +651,8 @@ impl Shared {
             intake: Arc::clone(&self.intake),
             progress: Arc::clone(&self.progress),
             kept: Arc::clone(&self.kept),
+            high_water: Arc::clone(&self.hold.high_water),
+            lock: Arc::clone(&self.hold.lock),
             stamps: Arc::clone(&self.stamps),
             keys: self.vault.clone(),
             identity,
@@ -643,6 +683,7 @@ impl Shared {
             quarantine: options.dir.join("quarantine"),
             mark: mark_path,
             intake: Arc::clone(&self.intake),
+            lock: Arc::clone(&self.hold.lock),
             progress: Arc::clone(&self.progress),
             stamps: Arc::clone(&self.stamps),
             identity,
@@ -657,6 +698,7 @@ impl Shared {
 impl Core {
     fn start(
         options: &StoreOptions,
+        hold: &Hold,
         identity: Identity,
         (recovered, spools): (Recovered, Vec<PathBuf>),
         log: LogEnd,
@@ -665,7 +707,11 @@ impl Core {
         let segment_bytes = options.segment_bytes.clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
         let spool_bytes_max = options.spool_bytes_max.max(3 * segment_bytes);
         let mark = log.mark;
-        let last_n = recovered.last_n.max(mark.n);
+        let found = recovered.last_n.max(mark.n);
+        let noted = hold.high_water.number();
+        let noted = noted.map_err(StoreError::file("read", &options.dir.join("acknowledged")))?;
+        // Whatever is noted was given and must not be given again.
+        let last_n = found.max(noted);
         let last_ts_ms = recovered.last_ts_ms.max(mark.ts_ms);
         let shared = Shared {
             intake: Arc::new(Intake::new(options.queue_bytes)),
@@ -673,6 +719,7 @@ impl Core {
             stamps: Arc::new(Stamps::new(options.stamp.clone())),
             vault,
             kept: Arc::clone(&log.memory.kept),
+            hold: hold.clone(),
         };
         let first_live_segment = recovered.next_index;
         let begin = (first_live_segment, last_n + 1, last_ts_ms);
@@ -703,7 +750,19 @@ impl Core {
             idle: Mutex::default(),
         });
         forgetter.look_at_clock(&shared.kept);
-        Ok(Self { writer, drainer, ledger, forgetter, stamps: shared.stamps })
+        let core = Self { writer, drainer, ledger, forgetter, stamps: shared.stamps };
+        if noted > found {
+            core.declare_missing(identity, found + 1, noted);
+        }
+        Ok(core)
+    }
+
+    /// Says that entries were acknowledged and are nowhere: somebody cut the spool off, or lost a file of it.
+    fn declare_missing(&self, Identity { replica, epoch }: Identity, from: u64, to: u64) {
+        tracing::error!(from, to, "entries were acknowledged and are missing; stating the gap");
+        let gap = Gap { replica, epoch, from, to, reason: "spool_cut".to_owned() };
+        let draft = Draft { public: gap.to_public(), ..self.stamps.draft(Kind::CoverageGap) };
+        self.ledger.append_soon(draft, Body::empty());
     }
 
     /// Says that numbering begins anew, and up to where the old one is known.

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use conclave_engine::Clock;
 use conclave_models::WebClient;
 use conclave_people::webhook_signature as sign;
-use conclave_store::{Anchor, LedgerReader, Store};
+use conclave_store::{Anchor, LedgerReader, Store, put_private};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
@@ -124,10 +124,7 @@ impl Anchors {
 
     /// Notes how far the webhook has come; a note that is lost only makes it hear something twice.
     fn note_sent(&self, size: u64) {
-        let beside = self.mark.with_extension("new");
-        let written = std::fs::write(&beside, format!("{size}\n"))
-            .and_then(|()| std::fs::rename(&beside, &self.mark));
-        if let Err(error) = written {
+        if let Err(error) = put_private(&self.mark, format!("{size}\n").as_bytes()) {
             tracing::warn!(%error, "it could not be noted how far the webhook has come");
         }
     }

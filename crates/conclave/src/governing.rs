@@ -10,7 +10,7 @@ use conclave_dashboard::AccountBook;
 use conclave_engine::Clock;
 use conclave_money::{Policies, StewardState};
 use conclave_people::{MissingReviews, People};
-use conclave_store::Store;
+use conclave_store::{Store, put_private};
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,5 @@ fn changed(steward: &StewardState, store: &Store, file: Option<&Path>, data: &Pa
 }
 
 fn write(data: &Path, name: &str, copy: &[u8]) -> io::Result<()> {
-    let (new, place) = (data.join(format!("{name}.new")), data.join(name));
-    std::fs::write(&new, copy)?;
-    std::fs::rename(new, place)
+    put_private(&data.join(name), copy)
 }

@@ -419,6 +419,8 @@ impl Engine {
     /// Refuses a matter whose decision is known beforehand not to be recorded, before it costs anything.
     pub(crate) fn check_ledger(&self, turn: &crate::Turn) -> Result<(), DeliverError> {
         match self.ledger.health() {
+            // Whoever lost the right to write answers nobody: no policy speaks for another's ledger.
+            Err(lost @ AppendError::Refused(_)) => Err(lost.into()),
             Err(trouble) => {
                 let policy = self.policies.in_force(&turn.tenant).policy;
                 let tenant = policy.audit_failure;

@@ -6,6 +6,7 @@
 //! **Invariant:** schemas only move forward, each step in a transaction of its own; a schema of a
 //! later program is refused and left alone.
 
+mod claim;
 mod columns;
 mod forgotten;
 mod judgement;
@@ -24,7 +25,7 @@ pub(crate) use judgement::Judgement;
 pub(crate) use log::{Hole, LogState, kept_until, rederive, states};
 pub(crate) use schema::{FORGETS_SINCE, KEYS, LEDGER, OPS, TILES_SINCE, USAGE_SINCE};
 pub(crate) use snapshot::{SqliteSnapshots, published};
-pub(crate) use sqlite_log::{SqliteLog, SqliteSource};
+pub(crate) use sqlite_log::SqliteLog;
 pub(crate) use stored::SqliteStored;
 pub(crate) use tiles::SqlTiles;
 pub(crate) use usage::{UsageColumns, is_derived as usage_is_derived};
@@ -33,8 +34,9 @@ pub(crate) use words::SqliteWords;
 use crate::durable::private;
 use crate::error::{StoreError, malformed_id};
 use conclave_failpoint as failpoint;
-use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction, TransactionBehavior};
 use std::fmt::Display;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -62,6 +64,15 @@ pub(crate) fn open_writer(path: &Path, migrations: &[&str]) -> Result<Connection
     // Made here first, because SQLite would let others read it.
     let made = private().write(true).create(true).truncate(false).open(path);
     made.map_err(StoreError::file("write to", path))?;
+    reopen_writer(path, migrations)
+}
+
+/// Opens a database for writing that is there already. One that somebody removed while it was in use is
+/// not begun anew: what stood in it would be missing in silence.
+///
+/// # Errors
+/// When it is not there, cannot be opened, is of a later version or does not keep a setting.
+pub(crate) fn reopen_writer(path: &Path, migrations: &[&str]) -> Result<Connection, StoreError> {
     let database = StoreError::database(path);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags).map_err(&database)?;
@@ -82,6 +93,59 @@ pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "query_only", true)?;
     conn.set_prepared_statement_cache_capacity(32);
     Ok(conn)
+}
+
+/// Opens a database to look at it, also where nothing can be written beside it: on a disk that is mounted
+/// to be read only, or in a directory of somebody else. Then nobody writes to it either, if its write-ahead
+/// log is empty; one that is not cannot be read without its index.
+///
+/// # Errors
+/// When it cannot be opened.
+pub(crate) fn open_to_check(path: &Path) -> rusqlite::Result<Connection> {
+    let conn = open_reader(path)?;
+    let Err(refused) = user_version(&conn) else { return Ok(conn) };
+    let is_closed = match refused.sqlite_error_code() {
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly) => path.is_file() && !has_wal(path),
+        _ => false,
+    };
+    if !is_closed {
+        return Err(refused);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(immutable(path), flags)
+}
+
+/// Whether something stands in the write-ahead log of a database.
+fn has_wal(path: &Path) -> bool {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push("-wal");
+    std::fs::metadata(beside).is_ok_and(|found| found.len() > 0)
+}
+
+/// The address of a file that does not change.
+fn immutable(path: &Path) -> String {
+    let mut address = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                address.push(char::from(*byte));
+            }
+            other => address.push_str(&format!("%{other:02x}")),
+        }
+    }
+    address + "?immutable=1"
+}
+
+/// Reads every page; a sentence says what is wrong first.
+///
+/// # Errors
+/// When it cannot be read now.
+pub(crate) fn quick_check(conn: &Connection) -> rusqlite::Result<Option<String>> {
+    let said: String = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    Ok((said != "ok")
+        .then(|| said.trim_start_matches("*** in database main ***").trim().to_owned()))
 }
 
 /// Moves everything out of the write-ahead log and empties it, so that nothing deleted stays there.

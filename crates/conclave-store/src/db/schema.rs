@@ -174,6 +174,14 @@ CREATE VIEW ai_usage_daily AS
           FROM ai_usage_events)
     GROUP BY 1, 2, 3, 4;
 ",
+    // Which process writes: the last that came.
+    "
+CREATE TABLE IF NOT EXISTS log_writer (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    epoch INTEGER NOT NULL,
+    claim BLOB NOT NULL
+) STRICT;
+",
 ];
 
 /// The first schema with tiles and checkpoints.

@@ -1,6 +1,6 @@
 //! The committed log in SQLite, read within one transaction.
 
-use super::{LEDGER, SqlTiles, open_reader, open_writer};
+use super::{LEDGER, SqlTiles, open_reader, open_to_check, reopen_writer};
 use crate::error::StoreError;
 use crate::publish::{Handover, Published};
 use crate::reader::LedgerRow;
@@ -19,12 +19,18 @@ const IDLE_MAX: usize = 4;
 /// Snapshots of one file.
 pub(crate) struct SqliteSnapshots {
     path: PathBuf,
+    open: fn(&Path) -> rusqlite::Result<Connection>,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl SqliteSnapshots {
     pub(crate) fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), idle: Mutex::default() }
+        Self { path: path.to_owned(), open: open_reader, idle: Mutex::default() }
+    }
+
+    /// Of a file that may stand where nothing can be written.
+    pub(crate) fn to_check(path: &Path) -> Self {
+        Self { open: open_to_check, ..Self::new(path) }
     }
 }
 
@@ -34,7 +40,7 @@ impl Snapshots for SqliteSnapshots {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let conn = match idle {
             Some(conn) => conn,
-            None => open_reader(&self.path).map_err(&failed)?,
+            None => (self.open)(&self.path).map_err(&failed)?,
         };
         {
             let read = conn.unchecked_transaction().map_err(&failed)?;
@@ -51,7 +57,7 @@ impl Snapshots for SqliteSnapshots {
 
     fn keep(&self, new: &Published) -> Result<Published, StoreError> {
         let failed = StoreError::database(&self.path);
-        let conn = open_writer(&self.path, LEDGER)?;
+        let conn = reopen_writer(&self.path, LEDGER)?;
         let insert = "INSERT INTO log_checkpoint VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         let (size, at_ms) = (new.size.cast_signed(), new.at_ms.cast_signed());
         conn.execute(insert, params![size, new.note, at_ms]).map_err(&failed)?;
@@ -62,7 +68,7 @@ impl Snapshots for SqliteSnapshots {
     fn close_idle(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
         // The last to leave must be a writer: a reader cannot move the write-ahead log into the file.
-        if let Err(error) = open_writer(&self.path, LEDGER) {
+        if let Err(error) = reopen_writer(&self.path, LEDGER) {
             tracing::warn!(%error, "the write-ahead log stays beside the ledger");
         }
     }

@@ -1,12 +1,14 @@
 //! The log in SQLite, as the drainer sees it.
 
+use super::claim::{WriterClaim, overtaken};
 use super::log::{Inserter, LogState, ensure_derived, load_state, open_deliveries};
-use super::{LEDGER, open_writer, tiles};
+use super::{LEDGER, open_writer, reopen_writer, tiles};
 use crate::drain::{DrainError, LogDatabase, LogSource, Supply, Taken};
 use crate::error::StoreError;
 use crate::forget::Retention;
 use crate::publish::was_signed;
 use crate::replica::Identity;
+use conclave_engine::Entropy;
 use conclave_failpoint as failpoint;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -17,25 +19,45 @@ pub(crate) struct SqliteLog {
     conn: Connection,
     pub(crate) state: LogState,
     retention: Arc<Retention>,
+    claim: WriterClaim,
 }
 
 impl SqliteLog {
-    /// Opens the ledger's database and checks that its head fits.
+    /// Opens the ledger's database, makes it if need be, and takes the right to write to it.
     ///
     /// # Errors
     /// When it cannot be opened or does not fit together.
-    pub(crate) fn open(path: &Path, retention: Arc<Retention>) -> Result<Self, StoreError> {
-        let mut conn = open_writer(path, LEDGER)?;
+    pub(crate) fn open(
+        path: &Path,
+        retention: Arc<Retention>,
+        entropy: &dyn Entropy,
+    ) -> Result<Self, StoreError> {
+        let conn = open_writer(path, LEDGER)?;
+        let claim = WriterClaim::take(&conn, entropy).map_err(StoreError::database(path))?;
+        Self::over(conn, path, retention, claim)
+    }
+
+    /// Checks that the head of a database fits.
+    fn over(
+        mut conn: Connection,
+        path: &Path,
+        retention: Arc<Retention>,
+        claim: WriterClaim,
+    ) -> Result<Self, StoreError> {
         tiles::ensure(&mut conn).map_err(StoreError::database(path))?;
         ensure_derived(&mut conn).map_err(StoreError::database(path))?;
         let state = load_state(&conn).map_err(StoreError::database(path))?;
         let advice = "; run `conclave ledger verify` and restore it from a backup";
         let state = state.map_err(|what| StoreError::damaged(path, what + advice))?;
-        Ok(Self { conn, state, retention })
+        Ok(Self { conn, state, retention, claim })
     }
-}
 
-impl SqliteLog {
+    /// Opens it again after a failure, under the same right.
+    pub(crate) fn source(&self, path: &Path) -> SqliteSource {
+        let (path, retention) = (path.to_owned(), Arc::clone(&self.retention));
+        SqliteSource { path, retention, claim: self.claim }
+    }
+
     /// Whether a checkpoint of this log was ever stored.
     ///
     /// # Errors
@@ -53,6 +75,9 @@ impl LogDatabase for SqliteLog {
     fn append(&mut self, supply: &mut dyn Supply) -> Result<Taken, DrainError> {
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         failpoint::reach("drain.locked");
+        if !self.claim.holds(&tx)? {
+            return Err(DrainError::Overtaken(overtaken()));
+        }
         supply.meet(&self.state, 0)?;
         let first = self.state.range.size();
         let mut inserter = Inserter::new(&tx, self.state.clone(), &self.retention)?;
@@ -86,10 +111,16 @@ impl LogDatabase for SqliteLog {
 }
 
 /// The file the log is in.
-pub(crate) struct SqliteSource(pub(crate) PathBuf, pub(crate) Arc<Retention>);
+pub(crate) struct SqliteSource {
+    path: PathBuf,
+    retention: Arc<Retention>,
+    claim: WriterClaim,
+}
 
 impl LogSource for SqliteSource {
     fn open(&self) -> Result<Box<dyn LogDatabase>, StoreError> {
-        Ok(Box::new(SqliteLog::open(&self.0, Arc::clone(&self.1))?))
+        let conn = reopen_writer(&self.path, LEDGER)?;
+        let log = SqliteLog::over(conn, &self.path, Arc::clone(&self.retention), self.claim)?;
+        Ok(Box::new(log))
     }
 }

@@ -1,6 +1,6 @@
 //! The words of people in SQLite, for who forgets them.
 
-use super::{LEDGER, open_reader, open_writer, truncate_wal};
+use super::{LEDGER, open_reader, reopen_writer, truncate_wal};
 use crate::error::StoreError;
 use crate::forget::{Due, Purging, SESSIONS_MAX, WordTables};
 use crate::vault::{Intent, KeyId};
@@ -117,7 +117,7 @@ impl WordTables for SqliteWords {
 
     /// Empties the write-ahead log of the ledger: deleted bodies still stand in it.
     fn scrub(&self) -> Result<(), StoreError> {
-        let conn = open_writer(&self.0, LEDGER)?;
+        let conn = reopen_writer(&self.0, LEDGER)?;
         truncate_wal(&conn).map_err(StoreError::database(&self.0))
     }
 

@@ -14,7 +14,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub(crate) enum DrainError {
     #[error(transparent)]
-    Open(#[from] StoreError),
+    Open(StoreError),
     #[error("{0}")]
     Database(String),
     #[error("cannot read the spool: {0}")]
@@ -26,9 +26,21 @@ pub(crate) enum DrainError {
     /// Nothing may be appended until an operator has decided.
     #[error("{0}")]
     Restored(String),
+    /// Somebody else writes to the log now.
+    #[error("{0}")]
+    Overtaken(String),
     /// Other replicas have to hand over something again first.
     #[error("{0}")]
     Waiting(String),
+}
+
+impl From<StoreError> for DrainError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Overtaken(why) => Self::Overtaken(why),
+            error => Self::Open(error),
+        }
+    }
 }
 
 impl From<rusqlite::Error> for DrainError {

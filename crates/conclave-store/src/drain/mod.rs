@@ -21,6 +21,7 @@ pub(crate) use journal::Journal;
 pub(crate) use mark::Mark;
 
 use crate::db::{Hole, LogState};
+use crate::lock::DirLock;
 use crate::options::Stamps;
 use crate::replica::Identity;
 use crate::snapshot::Snapshots;
@@ -58,6 +59,8 @@ pub(crate) struct DrainerParts {
     /// Where to note how far the database has come, if that cannot be asked at every start.
     pub(crate) mark: Option<PathBuf>,
     pub(crate) intake: Arc<Intake>,
+    /// Nothing is handed over or put away in a directory of somebody else.
+    pub(crate) lock: Arc<DirLock>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stamps: Arc<Stamps>,
     pub(crate) identity: Identity,
@@ -120,8 +123,15 @@ impl Drainer {
         loop {
             let full = self.parts.entries_max as u64;
             let work = progress.wait_for_work(self.parts.linger, full);
-            if work.look_again {
+            if self.parts.lock.why_lost(&progress).is_some() {
+                return;
+            }
+            if work.look_again || work.reopen {
                 self.trust(false);
+            }
+            if work.reopen {
+                self.log = None;
+                self.reader.rewind(self.committed);
             }
             match self.step(&work.segments) {
                 Ok(more) => {
@@ -130,6 +140,7 @@ impl Drainer {
                         return;
                     }
                 }
+                Err(DrainError::Overtaken(why)) => progress.set_overtaken(&why),
                 Err(_) if work.stopping => return,
                 Err(DrainError::Waiting(why)) => {
                     progress.fail_store(why);

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** nothing behind the durable end of a segment is ever read: it may not survive.
 
+use crate::durable::make_dir;
 use crate::spool::{Found, Frame, Position, Scanner, SegmentState};
 use std::fs::File;
 use std::io;
@@ -125,7 +126,7 @@ fn keep_copy(quarantine: &Path, segment: &SegmentState, at: u64) -> io::Result<(
     if copy.exists() {
         return Ok(());
     }
-    std::fs::create_dir_all(quarantine)?;
+    make_dir(quarantine).map_err(io::Error::other)?;
     let part = copy.with_extension("part");
     std::fs::copy(path, &part)?;
     File::open(&part)?.sync_all()?;

@@ -74,7 +74,9 @@ fn legacy_directory(dir: &Path) -> [u8; 16] {
     };
     let id = EntryId { replica: [1; 8], epoch: 1, n: 1 };
     let leaf = Leaf { id, ts_ms: 1_700_000_000_000, draft, commitments: body.commitments() };
-    let mut log = SqliteLog::open(&dir.join("ledger.db"), Arc::default()).unwrap();
+    let mut log =
+        SqliteLog::open(&dir.join("ledger.db"), Arc::default(), &Counting(AtomicU64::new(9)))
+            .unwrap();
     log.append(&mut One(id, leaf.encode(), body.encode())).unwrap();
     subject
 }

@@ -4,7 +4,7 @@
 //! many wait between the two.
 
 use super::{CannotCheck, Trouble};
-use crate::db::{open_reader, published};
+use crate::db::{open_to_check, published};
 use crate::publish::{Handover, KeyFile, Published, handovers};
 use conclave_ledger::{Auditor, Checkpoint, VerifierKey};
 use rusqlite::Connection;
@@ -122,7 +122,7 @@ fn stream(
     chain: &KeyChain,
     to: &SyncSender<Result<Opened, CannotCheck>>,
 ) -> rusqlite::Result<()> {
-    let conn = open_reader(database)?;
+    let conn = open_to_check(database)?;
     let sql = "SELECT size, CASE WHEN octet_length(note) <= ?1 THEN note
                ELSE '' END, at_ms FROM log_checkpoint ORDER BY size";
     let mut rows = conn.prepare(sql)?;

@@ -7,6 +7,7 @@
 
 mod checkpoints;
 mod derived;
+mod files;
 mod log;
 mod pending;
 mod tiles;
@@ -14,16 +15,19 @@ mod words;
 
 pub(crate) use checkpoints::{AHEAD, CheckpointCheck, KeyChain, Opened, beside, send_beside};
 pub(crate) use derived::Taken;
+pub(crate) use files::{note_cut, note_files};
 pub(crate) use pending::{HeldSegment, feed_pending, hold_segments};
 pub(crate) use words::Opener;
 
-use crate::db::{LEDGER, TILES_SINCE, claims, open_reader, user_version};
-use crate::spool::spool_dirs;
+use crate::db::{LEDGER, TILES_SINCE, claims, open_to_check, user_version};
+use crate::replica::Identity;
+use crate::spool::{acknowledged, spool_dirs};
 use crate::vault::RootKey;
 use conclave_ledger::{Auditor, ExtraCheck, Report, VerifierKey};
 use derived::Derived;
 use rusqlite::{Connection, ErrorCode};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::thread::Scope;
@@ -94,6 +98,7 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
     }
     // Read before the database is opened: what it speaks of was committed before.
     let kept = beside(dir)?;
+    let noted = noted(dir)?;
     // Opened before the database is read: what is drained meanwhile is then seen here or there.
     let spools = spool_dirs(dir).map_err(|error| CannotCheck(error.to_string()))?;
     let segments = hold_segments(&spools)?;
@@ -108,8 +113,22 @@ pub fn inspect(dir: &Path, inspection: Inspection<'_>) -> Result<Report, CannotC
             Err(Trouble::Cannot(cannot)) => return Err(cannot),
             Err(Trouble::Damage(problem)) => return Ok(unreadable(problem)),
         };
-        walk(dir, &conn, segments, inspection, along)
+        walk(dir, &conn, Waiting { segments, noted }, inspection, along)
     })
+}
+
+/// What a directory holds apart from the log.
+struct Waiting {
+    segments: Vec<HeldSegment>,
+    noted: Noted,
+}
+
+/// Up to which number entries were acknowledged, and whose.
+pub(crate) type Noted = BTreeMap<Identity, u64>;
+
+/// What a directory notes of that.
+pub(crate) fn noted(dir: &Path) -> Result<Noted, CannotCheck> {
+    acknowledged(dir).map_err(|error| CannotCheck(format!("acknowledged cannot be read: {error}")))
 }
 
 /// Starts what goes along with the entries: tiles, and checkpoints on a thread of their own.
@@ -148,7 +167,7 @@ fn go_along<'scope, 'env: 'scope>(
 fn walk(
     dir: &Path,
     conn: &Connection,
-    segments: Vec<HeldSegment>,
+    waiting: Waiting,
     inspection: Inspection<'_>,
     mut along: Along<'_>,
 ) -> Result<Report, CannotCheck> {
@@ -187,7 +206,10 @@ fn walk(
         auditor.note(end, None, problem);
     }
     note_late_findings(&mut auditor, along, vkey.is_some());
-    feed_pending(segments, &taken, &mut auditor)?;
+    let Waiting { segments, noted } = waiting;
+    let reached = feed_pending(segments, &taken, &mut auditor)?;
+    note_cut(&noted, &reached, end, &mut auditor);
+    note_files(dir, end, &mut auditor);
     let report = auditor.finish(head.as_ref().map(|head| &head.head));
     Ok(Report { opened: opened.get(), ..report })
 }
@@ -208,7 +230,7 @@ fn note_late_findings(auditor: &mut Auditor<'_>, along: Along<'_>, pinned: bool)
 }
 
 fn open(database: &Path) -> Result<Connection, Trouble> {
-    let conn = open_reader(database)?;
+    let conn = open_to_check(database)?;
     let (found, known) = (user_version(&conn)?, i64::try_from(LEDGER.len()).unwrap_or(i64::MAX));
     if found == 0 {
         return Err(Trouble::Cannot(CannotCheck("the ledger is still being made".to_owned())));

@@ -51,12 +51,12 @@ fn cannot(error: &io::Error) -> CannotCheck {
     CannotCheck(format!("the spool cannot be read: {error}"))
 }
 
-/// Feeds the entries that the log does not hold yet.
+/// Feeds the entries that the log does not hold yet; says how far the numbers go then.
 pub(crate) fn feed_pending(
     segments: Vec<HeldSegment>,
     taken: &Taken,
     auditor: &mut Auditor<'_>,
-) -> Result<(), CannotCheck> {
+) -> Result<Taken, CannotCheck> {
     let mut taken = taken.clone();
     for HeldSegment { listed, file } in segments {
         let limit = listed.limit(file.metadata().map_err(|error| cannot(&error))?.len());
@@ -83,5 +83,5 @@ pub(crate) fn feed_pending(
             }
         }
     }
-    Ok(())
+    Ok(taken)
 }

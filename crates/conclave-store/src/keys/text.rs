@@ -12,6 +12,11 @@ use std::path::Path;
 
 /// The longest text that is looked at.
 const KEY_BYTES_MAX: usize = 256;
+/// Where one of these is, keys were made under a pepper.
+const KEPT_BESIDE: [&str; 3] = ["ops.db", "cache.db", "ledger.db"];
+const LOST_PEPPER: &str = "without it no API key opens anything, and nobody is known again; restore it \
+    from a backup (replicas of one database have the same). If it is lost for good, write 32 random bytes \
+    into it (`head -c 32 /dev/urandom`) and make new keys";
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// A whole key: `ck_<environment>_<id>_<secret>_<checksum>`.
@@ -89,6 +94,9 @@ impl Pepper {
         let read = || std::fs::read(&path);
         let bytes = match read() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if KEPT_BESIDE.iter().any(|name| dir.join(name).exists()) {
+                    return Err(StoreError::Missing { path, advice: LOST_PEPPER });
+                }
                 let mut drawn = [0; 32];
                 entropy.fill(&mut drawn);
                 // Another process may be first; then its pepper is the one.
@@ -99,7 +107,7 @@ impl Pepper {
             bytes => bytes,
         };
         let bytes = bytes.map_err(StoreError::file("read", &path))?;
-        let advice = "it must hold 32 bytes; restore it, or remove it and issue new keys";
+        let advice = "it must hold 32 bytes; restore it, or write 32 random ones and make new keys";
         let whole = (bytes.len() == 32).then_some(bytes);
         whole
             .and_then(|bytes| Hmac::new_from_slice(&bytes).ok())

@@ -68,7 +68,7 @@ pub fn move_to_postgres(
     if !database.is_file() {
         return Err(StoreError::Key(format!("there is no ledger in {}", dir.display())));
     }
-    let log = SqliteLog::open(&database, Arc::default())?;
+    let log = SqliteLog::open(&database, Arc::default(), entropy)?;
     let identity = Identity::load(dir, log.state.taken.keys().next_back().copied(), entropy)?;
     let pepper = Pepper::load(dir, entropy)?;
     let connector = Connector::new(url)?;

@@ -38,12 +38,15 @@ pub(crate) enum LinkError {
     Told(String),
     #[error("{}", StoreError::Replaced)]
     Replaced,
+    #[error("{0}")]
+    Overtaken(String),
 }
 
 impl From<StoreError> for LinkError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Replaced => Self::Replaced,
+            StoreError::Overtaken(why) => Self::Overtaken(why),
             other => Self::Told(other.to_string()),
         }
     }
@@ -62,7 +65,7 @@ impl LinkError {
                 .code()
                 .is_none_or(|code| matches!(code.code().get(..2), Some("08" | "53" | "57"))),
             Self::Late(_) => true,
-            Self::Told(_) | Self::Replaced => false,
+            Self::Told(_) | Self::Replaced | Self::Overtaken(_) => false,
         }
     }
 
@@ -145,7 +148,9 @@ impl Connector {
     /// Turns an error into one that names the database.
     pub(crate) fn named(&self, error: &LinkError) -> StoreError {
         let (path, message) = (self.shown(), error.to_string());
-        if matches!(error, LinkError::Replaced) {
+        if let LinkError::Overtaken(why) = error {
+            StoreError::Overtaken(why.clone())
+        } else if matches!(error, LinkError::Replaced) {
             StoreError::Replaced
         } else if error.is_absence() {
             StoreError::Unreachable { path, message }

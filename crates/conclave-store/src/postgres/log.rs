@@ -42,7 +42,10 @@ pub(super) const LEAF_OF_A: &str = "(SELECT substring(b.leaves
 
 impl From<LinkError> for DrainError {
     fn from(error: LinkError) -> Self {
-        Self::Database(error.to_string())
+        match error {
+            LinkError::Overtaken(why) => Self::Overtaken(why),
+            error => Self::Database(error.to_string()),
+        }
     }
 }
 
@@ -426,7 +429,7 @@ impl PgSource {
         state.taken = load_taken(&conn, replica).map_err(named)?.into_iter().collect();
         let size = state.range.size();
         let (waiting, retention) = (self.waiting.clone(), Arc::clone(&self.retention));
-        let (lease, taken) = (self.lease, state.taken.clone());
+        let (lease, taken) = (self.lease.clone(), state.taken.clone());
         let log = PgLog { conn, lease, size, taken, waiting, retention };
         Ok((log, state, begins))
     }

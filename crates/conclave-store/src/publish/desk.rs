@@ -6,6 +6,7 @@
 use super::checkpoints::Published;
 use super::cosigned::Cosigned;
 use super::publisher::{PublishError, Publisher};
+use crate::lock::DirLock;
 use crate::snapshot::Snapshots;
 use crate::spool::Progress;
 use conclave_engine::Clock;
@@ -30,6 +31,8 @@ pub(crate) struct DeskParts {
     pub(crate) snapshots: Arc<dyn Snapshots>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) anchor: Option<Arc<dyn Anchor>>,
+    /// Nothing is signed in a directory of somebody else.
+    pub(crate) lock: Arc<DirLock>,
     /// Knows whether what is stored was found damaged.
     pub(crate) progress: Arc<Progress>,
 }
@@ -38,6 +41,7 @@ pub(crate) struct DeskParts {
 pub(crate) struct Desk {
     publisher: Mutex<Publisher>,
     anchor: Option<Arc<dyn Anchor>>,
+    lock: Arc<DirLock>,
     progress: Arc<Progress>,
     /// What witnesses have said.
     pub(crate) cosigned: Cosigned,
@@ -53,10 +57,10 @@ struct State {
 
 impl Desk {
     pub(crate) fn new(parts: DeskParts) -> Self {
-        let DeskParts { dir, snapshots, clock, anchor, progress } = parts;
+        let DeskParts { dir, snapshots, clock, anchor, lock, progress } = parts;
         let publisher = Mutex::new(Publisher::new(&dir, snapshots, clock));
         let (cosigned, state) = (Cosigned::open(&dir), Mutex::default());
-        Self { publisher, anchor, progress, cosigned, state, wake: Condvar::new() }
+        Self { publisher, anchor, lock, progress, cosigned, state, wake: Condvar::new() }
     }
 
     /// What keeps it from signing, or its anchor from taking notes.
@@ -69,8 +73,11 @@ impl Desk {
     pub(crate) fn publish(&self) -> Result<Option<Published>, String> {
         let mut publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.progress.log_size();
-        let outcome = match self.progress.damage() {
-            Some(damage) => Err(format!("{damage}; nothing is signed until it is whole again")),
+        let damage = self.progress.damage();
+        let damage =
+            damage.map(|damage| format!("{damage}; nothing is signed until it is whole again"));
+        let outcome = match self.lock.why_lost(&self.progress).or(damage) {
+            Some(why) => Err(why),
             None => publisher.publish().map_err(|error| {
                 // A database that lost entries is noticed here also while there is nothing to drain.
                 if matches!(error, PublishError::Refused(_)) {

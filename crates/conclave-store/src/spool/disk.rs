@@ -3,15 +3,19 @@
 //!
 //! **Invariant:** a segment that was created has its space already; writing into it cannot run out
 //! of room.
+//!
+//! **Invariant:** what was synced into a file that nobody can find any more is not durable: a sync fails
+//! when the path does not lead to the file.
 
 use crate::durable::{private, sync_dir};
+use crate::lock::FileId;
 use conclave_failpoint as failpoint;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Makes segments.
 pub trait Disk: Send + Sync {
@@ -85,7 +89,8 @@ impl Disk for FileDisk {
         match prepare(&file, path, bytes) {
             Ok(()) => {
                 failpoint::reach("spool.created");
-                Ok(Box::new(file))
+                let id = FileId::of(&file.metadata()?);
+                Ok(Box::new(FileSegment { file, id, path: path.to_owned() }))
             }
             Err(error) => {
                 // A half-made segment only takes away the room that is missing.
@@ -113,17 +118,29 @@ fn prepare(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
     path.parent().map_or(Ok(()), sync_dir)
 }
 
-impl SegmentSink for File {
+/// A segment, and where it has to stay.
+struct FileSegment {
+    file: File,
+    id: FileId,
+    path: PathBuf,
+}
+
+impl SegmentSink for FileSegment {
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         if failpoint::is_due("spool.inside_write") {
-            let _ = FileExt::write_at(self, &bytes[..bytes.len() / 2], offset);
+            let _ = self.file.write_at(&bytes[..bytes.len() / 2], offset);
             failpoint::die();
         }
-        FileExt::write_at(self, bytes, offset)
+        self.file.write_at(bytes, offset)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
+        self.file.sync_data()?;
+        if FileId::at(&self.path)? == Some(self.id) {
+            return Ok(());
+        }
+        let name = self.path.display();
+        Err(io::Error::other(format!("{name} was removed or replaced by somebody else")))
     }
 }
 
@@ -141,6 +158,19 @@ mod tests {
         sink.sync().unwrap();
         assert_eq!(&std::fs::read(&path).unwrap()[4_095..4_100], b"\0abc\0");
         assert!(FileDisk.create(&path, 8_192).is_err());
+    }
+
+    #[test]
+    fn a_segment_that_was_removed_or_replaced_takes_nothing_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("segment");
+        let mut sink = FileDisk.create(&path, 8_192).unwrap();
+        write_all(&mut *sink, b"abc", 0).unwrap();
+        sink.sync().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(sink.sync().unwrap_err().to_string().contains("was removed"));
+        std::fs::write(&path, b"abc").unwrap();
+        assert!(sink.sync().unwrap_err().to_string().contains("was removed"));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 mod disk;
 mod fallback;
 mod frame;
+mod high_water;
 mod intake;
 mod kept;
 mod pressure;
@@ -27,6 +28,7 @@ pub use progress::SpoolStats;
 
 pub(crate) use fallback::{Fallback, spool_dirs};
 pub(crate) use frame::{Frame, Seed};
+pub(crate) use high_water::{HighWater, acknowledged};
 pub(crate) use intake::{Intake, Job, Sealing};
 pub(crate) use kept::Kept;
 pub(crate) use progress::{Position, Progress, SegmentState};

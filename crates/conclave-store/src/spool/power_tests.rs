@@ -11,7 +11,7 @@ use conclave_ledger::{Body, SealingKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Mutex, mpsc};
+use std::sync::{Mutex, OnceLock, mpsc};
 
 const SECTOR: usize = 512;
 const SEGMENT_BYTES: u64 = 16 << 10;
@@ -171,9 +171,28 @@ impl Clock for Still {
     }
 }
 
+/// The disks are played; the lock is real, and nobody contests it.
+struct Ground {
+    lock: Arc<DirLock>,
+    high_water: Arc<HighWater>,
+    _dir: tempfile::TempDir,
+}
+
+fn ground() -> &'static Ground {
+    static GROUND: OnceLock<Ground> = OnceLock::new();
+    GROUND.get_or_init(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = Arc::new(DirLock::take(dir.path()).unwrap());
+        let high_water = Arc::new(HighWater::open(dir.path(), IDENTITY).unwrap());
+        Ground { lock, high_water, _dir: dir }
+    })
+}
+
 fn writer(sim: &Arc<Mutex<Sim>>, dirs: &[PathBuf]) -> Option<Writer> {
     let seed = Seed(sim.lock().unwrap().dice.below(u64::MAX));
     let opened = Writer::open(WriterParts {
+        high_water: Arc::clone(&ground().high_water),
+        lock: Arc::clone(&ground().lock),
         dirs: dirs.to_vec(),
         disk: Arc::new(SimDisk(Arc::clone(sim))),
         clock: Arc::new(Still),

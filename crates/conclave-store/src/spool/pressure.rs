@@ -5,7 +5,7 @@
 
 use super::progress::Position;
 use conclave_engine::{LedgerAlert, LedgerState};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Entries that became durable within this time share a mark.
@@ -75,6 +75,9 @@ pub(super) struct Pressure {
     pub(super) damage: Option<String>,
     pub(super) restored: Option<String>,
     pub(super) clock_doubt: Option<String>,
+    pub(super) overtaken: Option<String>,
+    pub(super) missing: Vec<String>,
+    pub(super) pages: BTreeMap<&'static str, String>,
     pub(super) write_error: Option<String>,
     pub(super) room_error: Option<String>,
     pub(super) store_error: Option<String>,
@@ -99,6 +102,20 @@ impl Pressure {
     fn alerts(&self) -> Vec<LedgerAlert> {
         let mut alerts = Vec::new();
         let mut tell = |code, message: String| alerts.push(LedgerAlert { code, message });
+        if let Some(why) = &self.overtaken {
+            tell("overtaken", why.clone());
+        }
+        if !self.missing.is_empty() {
+            let files = self.missing.join(", ");
+            let message = format!(
+                "{files}: removed or replaced while in use; what is written there now is gone at the next \
+                 start: stop the gateway, put them back, and run `conclave ledger verify`"
+            );
+            tell("files_missing", message);
+        }
+        for (database, problem) in &self.pages {
+            tell("database_damaged", format!("{database}: {problem}"));
+        }
         if let Some(damage) = &self.damage {
             tell("log_damaged", damage.clone());
         }
@@ -202,6 +219,9 @@ mod tests {
     #[test]
     fn every_trouble_has_its_code() {
         let pressure = Pressure {
+            overtaken: Some("f".into()),
+            missing: vec!["ops.db".into()],
+            pages: BTreeMap::from([("keys.db", "page 3".into())]),
             damage: Some("entry 7".into()),
             restored: Some("d".into()),
             write_error: Some("a".into()),
@@ -213,6 +233,9 @@ mod tests {
         };
         let codes: Vec<_> = pressure.alerts().into_iter().map(|alert| alert.code).collect();
         let all = [
+            "overtaken",
+            "files_missing",
+            "database_damaged",
             "log_damaged",
             "restored_database",
             "spool_failed",

@@ -7,9 +7,17 @@ use super::pressure::{Ages, Counts, Pressure};
 use super::segment::SegmentName;
 use crate::drain::AcceptedRestore;
 use conclave_engine::LedgerState;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Why nothing is recorded while the keys of people are missing.
+const NO_KEYS: &str =
+    "keys.db was removed or replaced while in use: what is recorded now could never be read";
+
+/// More spool files that were removed are not named one by one.
+const LOST_SEGMENTS_MAX: usize = 16;
 
 /// A place in the spool; places of later segments are larger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +72,18 @@ struct State {
     restored: Option<String>,
     /// Why the clock is not believed.
     clock_doubt: Option<String>,
+    /// Why nothing may be promised any more.
+    overtaken: Option<String>,
+    /// Files that were removed or replaced while they were in use.
+    missing: Vec<String>,
+    /// Whether the keys of people are among them.
+    are_keys_missing: bool,
+    /// Spool files that somebody removed since the start. What stood in them stays gone, so they stay told.
+    lost_segments: BTreeSet<String>,
+    /// What is wrong with the pages of which database.
+    pages: BTreeMap<&'static str, String>,
+    /// The database is not the file it was.
+    reopen: bool,
     /// Somebody has seen that the database is not what it was.
     look_again: bool,
     /// How many entries the log has, as far as the drainer knows.
@@ -87,6 +107,8 @@ pub(crate) struct Work {
     pub(crate) stopping: bool,
     /// Somebody has seen that the database is not what it was.
     pub(crate) look_again: bool,
+    /// The database is not the file it was.
+    pub(crate) reopen: bool,
 }
 
 impl Progress {
@@ -195,6 +217,72 @@ impl Progress {
         state.clock_doubt = doubt;
     }
 
+    /// The right to write is lost, and with it everything that follows from it, until the program is
+    /// started again.
+    pub(crate) fn set_overtaken(&self, why: &str) {
+        let mut state = self.lock();
+        if state.overtaken.is_none() {
+            tracing::error!("{why}; nothing is answered any more that would have to be recorded");
+            state.overtaken = Some(why.to_owned());
+        }
+        drop(state);
+        self.moved.notify_all();
+    }
+
+    /// Why nothing may be promised any more.
+    pub(crate) fn overtaken(&self) -> Option<String> {
+        self.lock().overtaken.clone()
+    }
+
+    /// Which files are missing that are in use, and whether the keys of people are among them.
+    pub(crate) fn set_missing(&self, missing: Vec<String>, are_keys_missing: bool) {
+        let mut state = self.lock();
+        if missing != state.missing {
+            if missing.is_empty() {
+                tracing::info!("every file is in its place again");
+            } else {
+                let files = missing.join(", ");
+                tracing::error!(files, "files were removed or replaced while in use");
+            }
+        }
+        (state.missing, state.are_keys_missing) = (missing, are_keys_missing);
+    }
+
+    /// What is wrong with the pages of a database; `None` when nothing is.
+    pub(crate) fn set_page_trouble(&self, database: &'static str, problem: Option<String>) {
+        let mut state = self.lock();
+        let Some(problem) = problem else {
+            state.pages.remove(database);
+            return;
+        };
+        if state.pages.get(database) != Some(&problem) {
+            tracing::error!(database, problem, "a database is damaged");
+        }
+        state.pages.insert(database, problem);
+    }
+
+    /// A spool file was removed or replaced by somebody else.
+    pub(crate) fn note_lost_segment(&self, path: &Path) {
+        let Some(name) = path.file_name() else { return };
+        let name = format!("spool/{}", name.to_string_lossy());
+        let mut state = self.lock();
+        if state.lost_segments.len() < LOST_SEGMENTS_MAX && state.lost_segments.insert(name.clone())
+        {
+            tracing::error!(file = name, "a spool file was removed or replaced while in use");
+        }
+    }
+
+    /// Where the segments stand that are not drained yet, or are written.
+    pub(crate) fn segment_paths(&self) -> Vec<PathBuf> {
+        self.lock().segments.iter().map(|segment| segment.name.path.clone()).collect()
+    }
+
+    /// Lets the drainer open the database again: the file is not the one that was opened.
+    pub(crate) fn reopen(&self) {
+        self.lock().reopen = true;
+        self.moved.notify_all();
+    }
+
     /// What was found wrong with the stored log.
     pub(crate) fn damage(&self) -> Option<String> {
         self.lock().damage.clone()
@@ -290,6 +378,9 @@ impl Progress {
             damage: state.damage.clone(),
             restored: state.restored.clone(),
             clock_doubt: state.clock_doubt.clone(),
+            overtaken: state.overtaken.clone(),
+            missing: state.missing.iter().chain(&state.lost_segments).cloned().collect(),
+            pages: state.pages.clone(),
             write_error: state.write_error.clone(),
             room_error: state.room_error.clone(),
             store_error: state.store_error.clone(),
@@ -311,7 +402,8 @@ impl Progress {
     /// What is wrong with taking entries.
     pub(crate) fn spool_trouble(&self) -> Option<String> {
         let state = self.lock();
-        state.write_error.clone().or_else(|| state.room_error.clone())
+        let trouble = state.write_error.clone().or_else(|| state.room_error.clone());
+        trouble.or_else(|| state.are_keys_missing.then(|| NO_KEYS.to_owned()))
     }
 
     /// What is wrong with the database.
@@ -382,11 +474,14 @@ impl Progress {
             let end = if pending { Some(*due.get_or_insert(now + linger)) } else { None };
             let hurry = state.waiters > 0 || state.undrained >= full || !state.recovered;
             let is_due = end.is_some_and(|end| end <= now);
-            let now_or_never = state.writer_done || !state.recovered || state.look_again;
+            let is_over = state.writer_done || state.overtaken.is_some();
+            let is_told = state.look_again || state.reopen;
+            let now_or_never = is_over || !state.recovered || is_told;
             if now_or_never || (pending && (hurry || is_due)) {
                 let segments = state.segments.iter().cloned().collect();
                 let look_again = std::mem::take(&mut state.look_again);
-                return Work { segments, stopping: state.writer_done, look_again };
+                let reopen = std::mem::take(&mut state.reopen);
+                return Work { segments, stopping: state.writer_done, look_again, reopen };
             }
             state.drainer_rests = !pending;
             state = self.rest(state, end.map(|end| end - now));
@@ -398,7 +493,7 @@ impl Progress {
     pub(crate) fn wait_after_failure(&self, pause: Duration) {
         let end = Instant::now() + pause;
         let mut state = self.lock();
-        while !state.writer_done {
+        while !state.writer_done && state.overtaken.is_none() {
             let now = Instant::now();
             if now >= end {
                 return;
@@ -424,6 +519,9 @@ impl Progress {
                 if state.drained >= target || state.is_empty_up_to(target) {
                     break Ok(());
                 }
+            }
+            if let Some(why) = &state.overtaken {
+                break Err(why.clone());
             }
             if state.drainer_done {
                 break Err("the store is shut down".to_owned());

@@ -7,7 +7,7 @@
 use super::progress::SegmentState;
 use super::scan::{Found, Scanner};
 use super::segment::{ListedSegment, SegmentName, list_all};
-use crate::durable::{private, sync_dir};
+use crate::durable::{make_dir, private, sync_dir};
 use crate::error::StoreError;
 use crate::replica::Identity;
 use std::fs::File;
@@ -123,7 +123,7 @@ pub(super) fn last_number(name: &SegmentName, identity: Identity) -> std::io::Re
 fn cut(name: &SegmentName, quarantine: &Path, survey: &Survey) -> std::io::Result<()> {
     if survey.end == 0 {
         if let (true, Some(file)) = (survey.torn, name.path.file_name()) {
-            std::fs::create_dir_all(quarantine)?;
+            make_dir(quarantine).map_err(std::io::Error::other)?;
             std::fs::rename(&name.path, quarantine.join(file))?;
         } else {
             std::fs::remove_file(&name.path)?;

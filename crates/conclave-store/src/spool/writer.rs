@@ -2,13 +2,18 @@
 //!
 //! **Invariant:** numbers are given in the order of the queue and never twice. Numbers of entries
 //! that could not be written stay used, and the next entry that can be written says which they are.
+//!
+//! **Invariant:** between the sync and the acknowledgement it is looked whether the data directory is
+//! still ours. Whoever took it over read the spool after that, or not at all.
 
 use super::disk::{Disk, SegmentSink, uninterrupted, write_all};
 use super::frame::{OVERHEAD_BYTES, Seed, write_frame};
+use super::high_water::HighWater;
 use super::intake::{Ack, Intake, Job, Sealing, Settled};
 use super::kept::Kept;
 use super::progress::{Position, Progress};
 use super::segment::SegmentName;
+use crate::lock::{DirLock, LockTrouble};
 use crate::options::Stamps;
 use crate::replica::Identity;
 use crate::vault::KeyId;
@@ -33,6 +38,10 @@ const AVOID: Duration = Duration::from_secs(60);
 pub(crate) struct WriterParts {
     /// What may go when the disk is full.
     pub(crate) kept: Arc<Kept>,
+    /// Remembers how far entries were acknowledged.
+    pub(crate) high_water: Arc<HighWater>,
+    /// Proves that nobody else writes here.
+    pub(crate) lock: Arc<DirLock>,
     /// Where segments are made: the spool's own directory, then the one for bad days.
     pub(crate) dirs: Vec<PathBuf>,
     pub(crate) disk: Arc<dyn Disk>,
@@ -149,6 +158,9 @@ impl Writer {
             self.commit();
         }
         self.put_away();
+        if let Err(error) = self.parts.high_water.sync() {
+            tracing::warn!(%error, "how far entries were acknowledged could not be noted");
+        }
     }
 
     const fn in_trouble(&self) -> bool {
@@ -253,7 +265,8 @@ impl Writer {
         if !self.buffer.is_empty() {
             match self.write_out() {
                 Ok(end) => self.succeed(end),
-                Err(error) => self.fail(&error),
+                Err(Failure::Overtaken(why)) => self.refuse_all(&why),
+                Err(failure) => self.fail(&failure.into_error()),
             }
         }
         self.buffer.clear();
@@ -269,6 +282,9 @@ impl Writer {
             self.durable = Position { segment: segment.name.index, offset: end };
         }
         self.is_void_behind = false;
+        if let Some(last) = self.batch.last() {
+            self.parts.high_water.note(last.appended.id.n);
+        }
         if std::mem::take(&mut self.gap_stated) {
             self.lost = None;
             self.parts.progress.state_gap();
@@ -292,23 +308,53 @@ impl Writer {
         }
     }
 
+    /// Answers that nothing is taken here any more. What was written may be found by whoever has the
+    /// directory now; nobody was told that it is there.
+    fn refuse_all(&mut self, why: &str) {
+        self.gap_stated = false;
+        for written in self.batch.drain(..) {
+            answer(written.ack, Err(AppendError::Refused(why.to_owned())));
+        }
+    }
+
     /// One write, one sync. If either fails, once more into a new segment, in the other directory if
     /// there is one; returns where the data ends.
-    fn write_out(&mut self) -> io::Result<u64> {
+    fn write_out(&mut self) -> Result<u64, Failure> {
         match self.write_once() {
-            Ok(end) => Ok(end),
-            Err(Failure::NoSegment(error)) => Err(error),
             Err(Failure::Poisoned(error)) => {
                 tracing::error!(%error, "a spool segment failed; writing to a new one");
-                self.write_once().map_err(Failure::into_error)
+                self.write_once()
+            }
+            done => done,
+        }
+    }
+
+    /// Sees to it that the directory is still ours.
+    fn check_lock(&self) -> Result<(), Failure> {
+        if let Some(why) = self.parts.progress.overtaken() {
+            return Err(Failure::Overtaken(why));
+        }
+        match self.parts.lock.check() {
+            Ok(()) => Ok(()),
+            Err(LockTrouble::Lost(why)) => {
+                self.parts.progress.set_overtaken(&why);
+                Err(Failure::Overtaken(why))
+            }
+            Err(trouble @ LockTrouble::Unclear(_)) => {
+                Err(Failure::Poisoned(io::Error::other(trouble)))
             }
         }
     }
 
     fn write_once(&mut self) -> Result<u64, Failure> {
+        // What was written last and refused may be read by whoever has the directory now; it stays.
+        if let Some(why) = self.parts.progress.overtaken() {
+            return Err(Failure::Overtaken(why));
+        }
         let length = self.buffer.len() as u64;
         let fits = |segment: &Segment| segment.end + length <= self.parts.segment_bytes;
         if !self.current.as_ref().is_some_and(fits) {
+            self.check_lock()?;
             self.advance().map_err(Failure::NoSegment)?;
         }
         let Some(segment) = &mut self.current else {
@@ -318,17 +364,22 @@ impl Writer {
         failpoint::reach("spool.before_write");
         let written = write_all(sink, &self.buffer, segment.end);
         failpoint::reach("spool.before_sync");
-        match written.and_then(|()| uninterrupted(|| sink.sync())) {
-            Ok(()) => {
-                failpoint::reach("spool.synced");
-                segment.end += length;
-                Ok(segment.end)
+        let synced = written.and_then(|()| uninterrupted(|| sink.sync()));
+        // Looked at last, and first of all believed: in a directory of somebody else nothing is tried again.
+        let outcome = self.check_lock().and_then(|()| synced.map_err(Failure::Poisoned));
+        if matches!(outcome, Err(Failure::Poisoned(_))) {
+            if let Some(segment) = self.current.as_ref().filter(|it| !it.name.path.exists()) {
+                self.parts.progress.note_lost_segment(&segment.name.path);
             }
-            Err(error) => {
-                self.give_up();
-                Err(Failure::Poisoned(error))
-            }
+            self.give_up();
         }
+        outcome?;
+        failpoint::reach("spool.synced");
+        let Some(segment) = &mut self.current else {
+            return Err(Failure::NoSegment(io::ErrorKind::NotFound.into()));
+        };
+        segment.end += length;
+        Ok(segment.end)
     }
 
     /// Uses the current segment no more, nor the spare beside it. The drainer reads no further than
@@ -405,7 +456,7 @@ impl Writer {
     /// Prepares the next segment before it is needed, so that a full disk shows while there is a
     /// whole segment of room for what was begun.
     fn look_ahead(&mut self) {
-        if self.spare.is_some() {
+        if self.spare.is_some() || self.parts.progress.overtaken().is_some() {
             return;
         }
         let made = self.create();
@@ -441,12 +492,15 @@ fn flag_clock(draft: &mut Draft, now_ms: u64) {
 enum Failure {
     NoSegment(io::Error),
     Poisoned(io::Error),
+    /// The directory is not ours any more.
+    Overtaken(String),
 }
 
 impl Failure {
     fn into_error(self) -> io::Error {
         match self {
             Self::NoSegment(error) | Self::Poisoned(error) => error,
+            Self::Overtaken(why) => io::Error::other(why),
         }
     }
 }

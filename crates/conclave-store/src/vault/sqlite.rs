@@ -5,7 +5,7 @@ use super::kept;
 use super::rotate::Rotation;
 use super::tables::{By, KeyTables, NewStoredKey, StoredKey};
 use super::wrap::Secret;
-use crate::db::{KEYS, open_reader, open_writer, truncate_wal};
+use crate::db::{KEYS, open_to_check, open_writer, truncate_wal};
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ impl SqliteKeys {
     /// Opens them to look only; `None` when they are not there.
     pub(crate) fn open_to_read(dir: &Path) -> Option<Self> {
         let path = dir.join("keys.db");
-        let conn = path.is_file().then(|| open_reader(&path).ok())??;
+        let conn = path.is_file().then(|| open_to_check(&path).ok())??;
         Some(Self { conn, path })
     }
 

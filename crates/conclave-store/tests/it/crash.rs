@@ -74,6 +74,8 @@ async fn a_tail_torn_at_any_byte_costs_the_last_entry_and_nothing_else() {
     for cut in (ends[1]..ends[2]).step_by(29).chain([ends[2] - 1]) {
         let dir = tempdir().unwrap();
         crash_copy(source.path(), dir.path());
+        // As the crash leaves it in which nobody was told of the last entry.
+        std::fs::remove_file(dir.path().join("acknowledged")).unwrap();
         spool_file(dir.path()).write_all_at(&blank, cut).unwrap();
         let report = sound(dir.path());
         assert_eq!(report.pending, 2, "a torn tail is no finding");
@@ -86,6 +88,32 @@ async fn a_tail_torn_at_any_byte_costs_the_last_entry_and_nothing_else() {
         assert_eq!(numbers(&log, &Kind::Delivery), [3, 4], "cut at {cut}");
         assert_eq!(numbers(&log, &Kind::Decision), [1, 2, 5], "cut at {cut}");
         assert!(numbers(&log, &Kind::CoverageGap).is_empty());
+    }
+}
+
+/// The same, where somebody was told: then it was no crash, and is named before and after the next start.
+#[tokio::test]
+async fn a_tail_that_was_acknowledged_and_is_gone_is_named_and_stated() {
+    let source = tempdir().unwrap();
+    let ends = undrained(source.path(), 3).await;
+    let blank = vec![0; 8 << 10];
+    for (cut, left) in [(ends[2] - 1, 2), (ends[0] + 7, 1), (0, 0)] {
+        let dir = tempdir().unwrap();
+        crash_copy(source.path(), dir.path());
+        spool_file(dir.path()).write_all_at(&blank, cut).unwrap();
+        let bad = check(dir.path()).first_bad.unwrap();
+        let said = format!("entries {} to 3 of this replica were acknowledged", left + 1);
+        assert!(bad.problem.contains(&said), "{bad:?}");
+        let store = open(dir.path());
+        settle(&store);
+        append(&store, 9).await;
+        drop(store);
+        let log = log_of(dir.path());
+        let gaps = log.iter().filter(|leaf| leaf.draft.kind == Kind::CoverageGap);
+        let gaps: Vec<_> = gaps.map(|leaf| Gap::from_public(&leaf.draft.public).unwrap()).collect();
+        let [gap] = &gaps[..] else { panic!("{gaps:?}") };
+        assert_eq!((gap.from, gap.to, &*gap.reason), (left + 1, 3, "spool_cut"));
+        assert_eq!(numbers(&log, &Kind::CoverageGap), [4], "no number is given twice");
     }
 }
 
@@ -329,8 +357,18 @@ fn kill_after_kill_loses_nothing_that_was_acknowledged() {
 }
 
 /// What a crash leaves beside the spool.
-const KEPT: [&str; 7] =
-    ["ledger.db", "ledger.db-wal", "replica", "ledger.key", "root.key", "keys.db", "keys.db-wal"];
+const KEPT: [&str; 10] = [
+    "ledger.db",
+    "ledger.db-wal",
+    "replica",
+    "ledger.key",
+    "root.key",
+    "keys.db",
+    "keys.db-wal",
+    "pepper",
+    "ops.db",
+    "ops.db-wal",
+];
 
 /// What a run of the property test does next.
 #[derive(Clone, Debug)]

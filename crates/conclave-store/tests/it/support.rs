@@ -256,8 +256,10 @@ pub fn log_of(dir: &Path) -> Vec<Leaf> {
 /// What a crash leaves: the files as they are at this moment, without the lock.
 pub fn crash_copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
+    let mut entries: Vec<_> = std::fs::read_dir(from).unwrap().map(Result::unwrap).collect();
+    // What is noted of the entries is copied before them: a crash leaves both as they were at one moment.
+    entries.sort_by_key(|entry| entry.file_name() != "acknowledged");
+    for entry in entries {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             crash_copy(&entry.path(), &target);

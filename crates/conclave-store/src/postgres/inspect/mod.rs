@@ -16,8 +16,8 @@ use super::url::DatabaseUrl;
 use super::vault::{PgVault, WaitingKeys};
 use super::words::claims;
 use crate::inspect::{
-    AHEAD, CannotCheck, CheckpointCheck, HeldSegment, Inspection, KeyChain, Opened, Opener,
-    Trouble, beside, feed_pending, hold_segments, send_beside,
+    AHEAD, CannotCheck, CheckpointCheck, HeldSegment, Inspection, KeyChain, Noted, Opened, Opener,
+    Trouble, beside, feed_pending, hold_segments, note_cut, note_files, noted, send_beside,
 };
 use crate::options::SEGMENT_BYTES_MAX;
 use crate::publish::{Handover, Published};
@@ -67,6 +67,7 @@ pub fn inspect_database(
 ) -> Result<Report, CannotCheck> {
     // Read before the database is: what is drained or signed meanwhile is then seen here or there.
     let kept = dir.map(beside).transpose()?.flatten();
+    let noted = dir.map(noted).transpose()?.unwrap_or_default();
     let segments = match dir {
         Some(dir) if dir.join("spool").is_dir() => {
             let spools = spool_dirs(dir).map_err(|error| CannotCheck(error.to_string()))?;
@@ -103,8 +104,16 @@ pub fn inspect_database(
         let (to, from) = sync_channel(1);
         scope.spawn(move || ahead::send_pages(url, &snapshot, &to));
         let opener = opener(url, dir, inspection.root_key.clone());
-        walk((&conn, &Ahead(from)), segments, (checkpoints, opener), inspection)
+        let local = Local { segments, noted, dir };
+        walk((&conn, &Ahead(from)), local, (checkpoints, opener), inspection)
     })
+}
+
+/// What a data directory holds of a log that stands elsewhere.
+struct Local<'a> {
+    segments: Vec<HeldSegment>,
+    noted: Noted,
+    dir: Option<&'a Path>,
 }
 
 fn unreadable(problem: String) -> Report {
@@ -203,7 +212,7 @@ fn stream_checkpoints(
 /// Takes the whole log, page by page.
 fn walk(
     (conn, ahead): (&Conn, &Ahead),
-    segments: Vec<HeldSegment>,
+    local: Local<'_>,
     (checkpoints, mut words): (CheckpointCheck, Opener),
     inspection: Inspection<'_>,
 ) -> Result<Report, CannotCheck> {
@@ -238,7 +247,14 @@ fn walk(
         }
     };
     let mut auditor = walk.finish(last, vkey.is_some());
-    feed_rest(segments, &seen, &mut auditor)?;
+    let Local { segments, noted, dir } = local;
+    let taken = seen.borrow_mut().end();
+    let reached = feed_pending(segments, &taken, &mut auditor)?;
+    let end = head.as_ref().map_or(0, |head| head.size).max(auditor.entries());
+    note_cut(&noted, &reached, end, &mut auditor);
+    if let Some(dir) = dir {
+        note_files(dir, end, &mut auditor);
+    }
     let report = auditor.finish(head.as_ref());
     Ok(Report { opened: opened.get(), ..report })
 }
@@ -252,15 +268,6 @@ fn opener(url: &DatabaseUrl, dir: Option<&Path>, root_key: Option<RootKey>) -> O
         Book::over_to_read(dir, Box::new(tables), root_key)
     };
     Opener::over(book())
-}
-
-fn feed_rest(
-    segments: Vec<HeldSegment>,
-    seen: &RefCell<Seen>,
-    auditor: &mut Auditor<'_>,
-) -> Result<(), CannotCheck> {
-    let taken = seen.borrow_mut().end();
-    feed_pending(segments, &taken, auditor)
 }
 
 fn open(url: &DatabaseUrl) -> Result<Conn, CannotCheck> {
