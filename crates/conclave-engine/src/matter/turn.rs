@@ -215,7 +215,7 @@ impl MatterContent for TurnContent {
         if conclave_money::stated_output_tokens(&self.turn.body).is_none() {
             let body = Arc::make_mut(&mut self.turn.body);
             // A length that is no whole number was not counted, so that it must not reach the model.
-            body.remove("max_completion_tokens");
+            body.shift_remove("max_completion_tokens");
             body.insert("max_tokens".to_owned(), tokens.into());
         }
     }

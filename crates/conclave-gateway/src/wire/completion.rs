@@ -24,7 +24,7 @@ pub(crate) struct CompletionRequest {
 pub(crate) fn parse_completion(document: Value) -> Result<CompletionRequest, ApiError> {
     let mut body = json_object(document)?;
     let model = model_field(&body)?;
-    let Some(Value::String(prompt)) = body.remove("prompt") else {
+    let Some(Value::String(prompt)) = body.shift_remove("prompt") else {
         let wrong = "must be one string; send a request for each prompt";
         return Err(ApiError::invalid("prompt", wrong));
     };
@@ -34,10 +34,10 @@ pub(crate) fn parse_completion(document: Value) -> Result<CompletionRequest, Api
     if let Some(name) = UNKNOWN_TO_CHAT.into_iter().find(is_set) {
         return Err(ApiError::invalid(name, "is not offered here"));
     }
-    UNKNOWN_TO_CHAT.iter().for_each(|name| drop(body.remove(*name)));
+    UNKNOWN_TO_CHAT.iter().for_each(|name| drop(body.shift_remove(*name)));
     // Here it is how many there should be; in chat form it is whether there should be any. None are given
     // out either way: nobody judges the words a model did not choose.
-    body.remove("logprobs");
+    body.shift_remove("logprobs");
     let stream = flag_field(&body, "stream")?;
     let include_usage = read_include_usage(&body)?;
     let choices = read_choices(&body)?;

@@ -344,7 +344,7 @@ fn chat_tools(body: &Map<String, Value>) -> Result<Vec<Value>, ApiError> {
                 return Err(ApiError::invalid(format!("tools[{at}]"), wrong));
             }
             let mut function = tool.clone();
-            function.as_object_mut().map(|fields| fields.remove("type"));
+            function.as_object_mut().map(|fields| fields.shift_remove("type"));
             Ok(json!({"type": "function", "function": function}))
         })
         .collect()
@@ -369,7 +369,7 @@ fn chat_response_format(format: &Value) -> Value {
         return format.clone();
     }
     let mut schema = format.clone();
-    schema.as_object_mut().map(|fields| fields.remove("type"));
+    schema.as_object_mut().map(|fields| fields.shift_remove("type"));
     json!({"type": "json_schema", "json_schema": schema})
 }
 
