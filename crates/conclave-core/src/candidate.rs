@@ -26,6 +26,12 @@ pub struct Candidate {
     /// Whether it was cut off while it was being written: nobody saw what its provider counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_cut_off: bool,
+    /// Whether the text is the model's own refusal, said where its interface has a place for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_refusal: bool,
+    /// How likely it held each piece of the text, as JSON in OpenAI's form; kept nowhere.
+    #[serde(skip)]
+    pub logprobs: Option<String>,
 }
 
 impl Candidate {

@@ -162,11 +162,13 @@ impl Engine {
         let asked = Instant::now();
         let whole = self.settings.turn_deadline;
         let answering = offered.model.embed(matter.content.turn.body.clone(), whole);
+        let mut upstream = None;
         let answered = match timeout(whole, answering).await {
             Ok(Some(Ok(embedded))) => Ok(embedded),
             Ok(Some(Err(error))) => {
                 let model = &matter.content.turn.model;
                 tracing::warn!(%model, %error, "the model gave no vectors");
+                upstream = error.upstream.map(|stated| *stated);
                 Err(error.failure)
             }
             Ok(None) => {
@@ -176,7 +178,8 @@ impl Engine {
             }
             Err(_late) => Err(GenerationFailure::Timeout),
         };
-        matter.content.choices = vec![vector_choice(&answered, asked.elapsed())];
+        let choice = vector_choice(&answered, asked.elapsed());
+        matter.content.choices = vec![Choice { upstream, ..choice }];
         let reply = self.conclude(&matter, offered.provider, None).await?;
         Ok(Vectors { reply, embedded: answered.ok() })
     }

@@ -2,10 +2,13 @@
 
 use axum::response::{IntoResponse, Response};
 use conclave_core::GuardCode;
-use conclave_engine::ConsentGap;
+use conclave_engine::{ConsentGap, UpstreamRefusal};
 use conclave_voice::guard_sentence;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
+
+/// The code of whatever is refused for what it says.
+const CONTENT_FILTER: &str = "content_filter";
 
 /// An error in the shape the OpenAI SDKs expect.
 #[derive(Clone, Debug)]
@@ -16,6 +19,8 @@ pub(crate) struct ApiError {
     message: String,
     param: Option<String>,
     retry_after_s: Option<u32>,
+    /// A provider's own code, said in the place of ours.
+    upstream_code: Option<String>,
 }
 
 /// Whose shape an error has.
@@ -49,7 +54,8 @@ impl ApiError {
         code: &'static str,
         message: impl Into<String>,
     ) -> Self {
-        Self { status, kind, code, message: message.into(), param: None, retry_after_s: None }
+        let message = message.into();
+        Self { status, kind, code, message, param: None, retry_after_s: None, upstream_code: None }
     }
 
     /// 400: the request is wrong at `param`.
@@ -124,7 +130,7 @@ impl ApiError {
 
     /// Whether it refuses what somebody said, rather than what they may do.
     pub(crate) fn is_content_filter(&self) -> bool {
-        self.code == "content_filter"
+        self.code == CONTENT_FILTER
     }
 
     pub(crate) const fn kind(&self) -> &'static str {
@@ -316,10 +322,66 @@ impl ApiError {
         Self::new(StatusCode::BAD_GATEWAY, "api_error", "upstream_error", message)
     }
 
+    /// 400, 404, 413 or 429: the model's provider refused the request, and says which of its rules it breaks. The
+    /// sentence is ours, because nobody judges a provider's.
+    pub(crate) fn refused_upstream(refusal: &UpstreamRefusal) -> Self {
+        let code = refusal.code.as_deref();
+        let (status, kind, own_code, message) = match refusal.status {
+            404 => (
+                StatusCode::NOT_FOUND,
+                "invalid_request_error",
+                "upstream_not_found",
+                "The model's provider does not know what was asked for.",
+            ),
+            413 => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "invalid_request_error",
+                "upstream_too_large",
+                "The request is larger than the model's provider takes.",
+            ),
+            429 => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "rate_limit_error",
+                "upstream_rate_limit",
+                "The model's provider takes no more requests for now; try again later.",
+            ),
+            // Clients that shorten a conversation look for these words.
+            _ if code == Some("context_length_exceeded") => (
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                "context_length_exceeded",
+                "This model's maximum context length is exceeded: the messages are too long.",
+            ),
+            _ if code == Some(CONTENT_FILTER) => (
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                CONTENT_FILTER,
+                "The model's provider refused the request for what it says.",
+            ),
+            _ => (
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                "upstream_invalid_request",
+                "The model's provider refused the request as invalid.",
+            ),
+        };
+        Self {
+            param: refusal.param.clone(),
+            retry_after_s: refusal.retry_after_s,
+            upstream_code: refusal.code.clone(),
+            ..Self::new(status, kind, own_code, message)
+        }
+    }
+
     /// 504: the model was too slow.
     pub(crate) fn upstream_timeout() -> Self {
         let message = "The model did not answer in time.";
         Self::new(StatusCode::GATEWAY_TIMEOUT, "api_error", "upstream_timeout", message)
+    }
+
+    /// How long to wait before asking again.
+    pub(crate) const fn retry_after_s(&self) -> Option<u32> {
+        self.retry_after_s
     }
 
     pub(crate) const fn status(&self) -> StatusCode {
@@ -328,16 +390,21 @@ impl ApiError {
 
     /// The body, in the shape the interface's SDKs expect.
     pub(crate) fn body(&self, envelope: Envelope) -> Value {
-        let Self { message, code, .. } = self;
+        let code = self.upstream_code.as_deref().unwrap_or(self.code);
+        let kind = match envelope {
+            Envelope::OpenAi => self.kind,
+            Envelope::Anthropic => anthropic_type(self.status),
+        };
+        // All four fields are always there.
+        let mut error = json!({
+            "message": self.message, "type": kind, "param": self.param, "code": code,
+        });
+        if self.is_content_filter() {
+            error["innererror"] = policy_violation();
+        }
         match envelope {
-            // All four fields are always there.
-            Envelope::OpenAi => json!({"error": {
-                "message": message, "type": self.kind, "param": self.param, "code": code,
-            }}),
-            Envelope::Anthropic => json!({"type": "error", "error": {
-                "type": anthropic_type(self.status), "message": message, "param": self.param,
-                "code": code,
-            }}),
+            Envelope::OpenAi => json!({"error": error}),
+            Envelope::Anthropic => json!({"type": "error", "error": error}),
         }
     }
 
@@ -347,15 +414,23 @@ impl ApiError {
         if let Some(seconds) = self.retry_after_s {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if self.status == StatusCode::PAYLOAD_TOO_LARGE
-            || self.status == StatusCode::REQUEST_TIMEOUT
-        {
+        if matches!(self.code, "request_too_large" | "request_timeout") {
             // The rest of the body is still on its way: this connection cannot be used again.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response.extensions_mut().insert(RefusalCode(self.code));
         response
     }
+}
+
+/// What clients look for to tell a refusal of the words from an invalid request: Azure's code, OpenAI's type and
+/// the words that stand in Anthropic's message.
+fn policy_violation() -> Value {
+    json!({
+        "code": "ResponsibleAIPolicyViolation",
+        "type": "content_policy_violation",
+        "message": "Blocked by content filtering policy.",
+    })
 }
 
 /// Words of an error as a whole sentence, with a capital and an end.

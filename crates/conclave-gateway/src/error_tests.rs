@@ -112,3 +112,47 @@ fn an_error_is_told_in_a_whole_sentence() {
         assert_eq!(as_sentence(words), sentence);
     }
 }
+
+#[test]
+fn a_block_says_what_clients_look_for_to_tell_it_from_an_invalid_request() {
+    let error = ApiError::content_filter("I cannot help with that.");
+    for envelope in [Envelope::OpenAi, Envelope::Anthropic] {
+        let body = error.body(envelope);
+        assert_eq!(body["error"]["code"], "content_filter");
+        assert_eq!(body["error"]["message"], "I cannot help with that.");
+        assert_eq!(body["error"]["innererror"]["code"], "ResponsibleAIPolicyViolation");
+        let text = body.to_string();
+        for sought in
+            ["invalid_request_error", "content_policy_violation", "content filtering policy"]
+        {
+            assert!(text.contains(sought), "{text}");
+        }
+    }
+    let other = ApiError::malformed("The body is empty.").body(Envelope::OpenAi);
+    assert_eq!(other["error"].get("innererror"), None);
+}
+
+#[test]
+fn what_a_provider_refuses_keeps_its_status_its_code_and_its_wait() {
+    for (status, code, expected) in [
+        (400, Some("invalid_value"), "invalid_value"),
+        (400, None, "upstream_invalid_request"),
+        (400, Some("context_length_exceeded"), "context_length_exceeded"),
+        (404, Some("model_not_found"), "model_not_found"),
+        (404, None, "upstream_not_found"),
+        (413, None, "upstream_too_large"),
+        (429, None, "upstream_rate_limit"),
+    ] {
+        let refusal = UpstreamRefusal {
+            status,
+            code: code.map(str::to_owned),
+            param: Some("messages".into()),
+            retry_after_s: (status == 429).then_some(17),
+        };
+        let error = ApiError::refused_upstream(&refusal);
+        assert_eq!(error.status().as_u16(), status);
+        assert_eq!(error.retry_after_s(), (status == 429).then_some(17));
+        let error = error.body(Envelope::OpenAi)["error"].clone();
+        assert_eq!((&error["code"], &error["param"]), (&json!(expected), &json!("messages")));
+    }
+}

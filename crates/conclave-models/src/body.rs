@@ -128,6 +128,9 @@ const MESSAGE_NAMES: [&str; 10] = [
     "arguments",
 ];
 
+/// Marks of Anthropic's interface in messages and tools that came by it.
+const MARKS: [&str; 2] = ["cache_control", "is_error"];
+
 /// Entries of `metadata` that are meant for us.
 const METADATA_PREFIX: &str = "conclave_";
 
@@ -200,6 +203,11 @@ impl Serialize for UpstreamBody<'_> {
                 Value::Object(entries) if field == "metadata" => {
                     serialize_metadata(&mut map, entries)?;
                 }
+                Value::Array(tools)
+                    if field == "tools" && came_by_anthropic(&self.request.body) =>
+                {
+                    map.serialize_entry("tools", &Unmarked(tools))?;
+                }
                 _ if is_one_of(field, &[TEMPLATE_SETTINGS]) => {
                     serialize_settings(&mut map, value)?;
                 }
@@ -237,6 +245,21 @@ fn serialize_settings<M: SerializeMap>(map: &mut M, value: &Value) -> Result<(),
         return Ok(());
     }
     map.serialize_entry("chat_template_kwargs", &Entries(&settings))
+}
+
+/// Tools without marks that mean nothing to this provider.
+struct Unmarked<'a>(&'a [Value]);
+
+impl Serialize for Unmarked<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_mark = |name: &str| MARKS.contains(&name);
+        let tools = self.0.iter().filter_map(Value::as_object);
+        let unmarked = |tool: &Map<String, Value>| {
+            let fields = tool.iter().filter(|(name, _)| !is_mark(name));
+            fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()
+        };
+        serializer.collect_seq(tools.map(unmarked))
+    }
 }
 
 struct Entries<'a>(&'a [(&'a String, &'a Value)]);
@@ -303,18 +326,19 @@ impl Serialize for Messages<'_> {
         let Some(Value::Array(messages)) = self.0.body.get("messages") else {
             return self.serialize_conversation(serializer);
         };
+        let is_translated = came_by_anthropic(&self.0.body);
         let lead = messages.iter().take_while(|message| is_instruction(message));
         let (before, after) = messages.split_at(lead.count());
         let mut sequence = serializer.serialize_seq(Some(messages.len() + 1))?;
         for message in before {
-            sequence.serialize_element(&Clean(message))?;
+            sequence.serialize_element(&Clean { value: message, is_translated })?;
         }
         if let Some(guidance) = &self.0.guidance {
             let role = before.first().map_or("system", instruction_role);
             sequence.serialize_element(&json!({"role": role, "content": guidance}))?;
         }
         for message in after {
-            sequence.serialize_element(&Clean(message))?;
+            sequence.serialize_element(&Clean { value: message, is_translated })?;
         }
         sequence.end()
     }
@@ -338,6 +362,11 @@ impl Messages<'_> {
     }
 }
 
+/// Whether a request came by Anthropic's interface and was put into this one.
+fn came_by_anthropic(body: &Map<String, Value>) -> bool {
+    body.get("conclave").is_some_and(|own| own.get("anthropic").is_some())
+}
+
 fn is_instruction(message: &Value) -> bool {
     matches!(message["role"].as_str(), Some("system" | "developer"))
 }
@@ -348,18 +377,31 @@ fn instruction_role(message: &Value) -> &str {
 }
 
 /// A message without disguised names.
-struct Clean<'a>(&'a Value);
+struct Clean<'a> {
+    value: &'a Value,
+    /// The request came by Anthropic's interface: marks of its own mean nothing elsewhere.
+    is_translated: bool,
+}
+
+impl<'a> Clean<'a> {
+    const fn within(&self, value: &'a Value) -> Self {
+        Self { value, is_translated: self.is_translated }
+    }
+}
 
 impl Serialize for Clean<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Array(items) => serializer.collect_seq(items.iter().map(Clean)),
+        match self.value {
+            Value::Array(items) => {
+                serializer.collect_seq(items.iter().map(|item| self.within(item)))
+            }
             Value::Object(entries) => serializer.collect_map(
                 entries
                     .iter()
                     .filter(|(name, _)| !is_disguised(name, &MESSAGE_NAMES))
                     .filter(|(name, _)| !is_one_of(name, &UNREAD_IN_MESSAGES))
-                    .map(|(name, value)| (name, Clean(value))),
+                    .filter(|(name, _)| !self.is_translated || !MARKS.contains(&name.as_str()))
+                    .map(|(name, value)| (name, self.within(value))),
             ),
             other => other.serialize(serializer),
         }

@@ -163,3 +163,47 @@ fn events_are_asked_for_with_their_usage() {
     assert_eq!(body["stream"], true);
     assert_eq!(body["stream_options"], json!({"include_usage": true}));
 }
+
+#[test]
+fn schemas_reach_a_provider_in_the_order_they_were_written_in() {
+    let written = r#"{"messages":[],"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","properties":{"why":{"type":"string"},"answer":{"type":"string"}}}}},"tools":[{"type":"function","function":{"name":"f","parameters":{"zeta":1,"alpha":2}}}]}"#;
+    let body: Value = serde_json::from_str(written).unwrap();
+    let request = request_with(&body, &[]);
+    let body = UpstreamBody {
+        request: &request,
+        model: None,
+        stream: false,
+        temperature: None,
+        is_reasoning: false,
+    };
+    assert_eq!(serde_json::to_string(&body).unwrap(), written);
+}
+
+#[test]
+fn marks_of_another_interface_go_no_further() {
+    let mark = json!({"type": "ephemeral"});
+    let part = json!({"type": "text", "text": "a", "cache_control": mark});
+    let messages = json!([
+        {"role": "user", "content": [part]},
+        {"role": "tool", "tool_call_id": "t", "content": "c", "is_error": true, "cache_control": mark},
+    ]);
+    let tool = json!({"type": "function", "function": {"name": "f"}, "cache_control": mark});
+    let translated = json!({
+        "messages": messages, "tools": [tool], "conclave": {"anthropic": {"service_tier": "auto"}},
+    });
+    assert_eq!(
+        sent(&request_with(&translated, &[])),
+        json!({
+            "model": "upstream",
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "a"}]},
+                {"role": "tool", "tool_call_id": "t", "content": "c"},
+            ],
+            "tools": [{"type": "function", "function": {"name": "f"}}],
+        })
+    );
+    // A client of this interface knows whom it speaks to.
+    let own = json!({"messages": messages, "tools": [tool]});
+    let passed = sent(&request_with(&own, &[]));
+    assert_eq!((&passed["messages"], &passed["tools"]), (&messages, &json!([tool])));
+}

@@ -1,7 +1,7 @@
 //! Why an exchange with a provider failed, before it becomes a [`ModelError`].
 
 use conclave_core::GenerationFailure;
-use conclave_engine::ModelError;
+use conclave_engine::{ModelError, UpstreamRefusal};
 
 /// A failure, and whether it speaks of the provider's health rather than of this one request.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub(crate) struct Fault {
     pub(crate) is_outage: bool,
     /// Whether another model would be asked in vain.
     pub(crate) is_conclusive: bool,
+    /// What the provider said of the request, where it refused it.
+    pub(crate) upstream: Option<Box<UpstreamRefusal>>,
 }
 
 impl Fault {
@@ -37,7 +39,7 @@ impl Fault {
     }
 
     fn new(failure: GenerationFailure, message: impl Into<String>, is_outage: bool) -> Self {
-        Self { failure, message: message.into(), is_outage, is_conclusive: false }
+        Self { failure, message: message.into(), is_outage, is_conclusive: false, upstream: None }
     }
 
     /// The same, but no other model is to be asked.
@@ -45,11 +47,17 @@ impl Fault {
         Self { is_conclusive: true, ..self }
     }
 
+    /// The same, with what the provider said of the request.
+    pub(crate) fn stating(self, upstream: Option<UpstreamRefusal>) -> Self {
+        Self { upstream: upstream.map(Box::new), ..self }
+    }
+
     /// The error as the use-cases see it.
     pub(crate) fn into_error(self, provider: &str) -> ModelError {
         ModelError {
             failure: self.failure,
             message: format!("provider {provider}: {}", self.message),
+            upstream: self.upstream,
         }
     }
 }

@@ -14,6 +14,7 @@ use conclave_core::{Candidate, Usage};
 use conclave_engine::{Embedded, Model, ModelError, ModelRequest};
 use futures_util::future::BoxFuture;
 use reqwest::Url;
+use reqwest::header::HeaderValue;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -142,6 +143,7 @@ impl HostedModel {
             time: request.timeout,
             conversation: &request.conversation,
             is_again,
+            betas: self.betas(request),
         };
         let proposal = match self.provider.link.ask(&call).await? {
             Received::Proposal(proposal) => proposal,
@@ -168,7 +170,15 @@ impl HostedModel {
             return Some(Err(Fault::invalid("the request has no JSON form")));
         };
         let body = Bytes::from(body);
-        let call = Call { url: &url, body, time, conversation: &[], is_again: false, pieces: None };
+        let call = Call {
+            url: &url,
+            body,
+            time,
+            conversation: &[],
+            is_again: false,
+            betas: None,
+            pieces: None,
+        };
         Some(match link.ask(&call).await {
             Ok(Received::Body(_, bytes)) => read_vectors(&bytes, Usage::tokens_of(said)),
             Ok(Received::Proposal(_)) => Err(Fault::invalid("the answer holds no vectors")),
@@ -181,6 +191,15 @@ impl HostedModel {
             ProviderProtocol::OpenAi | ProviderProtocol::Azure { .. } => read_reply(bytes),
             ProviderProtocol::Anthropic => anthropic::read_reply(bytes),
         }
+    }
+
+    /// The header that names betas, where the provider knows it.
+    fn betas(&self, request: &ModelRequest) -> Option<HeaderValue> {
+        let names = anthropic::betas(&request.body)?;
+        // Names were checked when they came in; what is no header value names none.
+        HeaderValue::try_from(names)
+            .ok()
+            .filter(|_| *self.protocol() == ProviderProtocol::Anthropic)
     }
 
     fn body(&self, request: &ModelRequest, in_pieces: bool) -> Result<Bytes, Fault> {

@@ -2,7 +2,7 @@
 //! Azure's or Anthropic's protocol, the built-in responder, and verifiers that are models or services.
 //!
 //! **Invariant:** where a request goes and with which key is decided by configuration alone;
-//! nothing a client sends can choose a host, a key or a header.
+//! nothing a client sends can choose a host or a key, nor a header but the one that names Anthropic's betas.
 //!
 //! **Invariant:** everything a provider sends is bounded in size and time, and only the fields that
 //! are judged leave this crate: text, tool calls, why it stopped, what it cost.
@@ -23,6 +23,8 @@ mod fixture;
 mod hosted;
 mod keys;
 mod link;
+mod logprobs;
+mod mend;
 mod protocol;
 mod redact;
 mod registry;
@@ -32,6 +34,7 @@ mod sse;
 mod ssrf;
 mod stream;
 mod transport;
+mod upstream;
 mod usage;
 mod vectors;
 mod verifiers;

@@ -15,13 +15,15 @@ use crate::keys::Keys;
 use crate::protocol::ProviderProtocol;
 use crate::redact::Redactor;
 use crate::reply::Proposal;
-use crate::retry::{RetryBudget, wait_asked_for};
+use crate::retry::{RetryBudget, retry_after, wait_asked_for};
 use crate::ssrf::{BaseUrl, Lookup};
 use crate::stream::{Accumulator, ReplyEvents};
 use crate::transport::{Answer, SendError, Transport};
+use crate::upstream::read_refusal;
 use bytes::Bytes;
 use conclave_core::Message;
 use futures_util::FutureExt;
+use reqwest::header::HeaderValue;
 use reqwest::{StatusCode, Url};
 use secrecy::SecretString;
 use std::time::Duration;
@@ -61,6 +63,8 @@ pub(crate) struct Call<'a> {
     pub(crate) conversation: &'a [Message],
     /// Whether the same provider was asked before for the same turn.
     pub(crate) is_again: bool,
+    /// The betas of the provider's interface that are asked for.
+    pub(crate) betas: Option<HeaderValue>,
     /// Where the text goes while it is being written, if somebody reads along.
     pub(crate) pieces: Option<&'a Pieces>,
 }
@@ -150,7 +154,7 @@ impl Link {
 
     async fn post(&self, call: &Call<'_>, key: Option<usize>) -> Result<Answer, SendError> {
         let value = key.and_then(|key| self.keys.value(key));
-        self.transport.post(call.url, value, call.body.clone()).await
+        self.transport.post(call.url, value, call.betas.as_ref(), call.body.clone()).await
     }
 
     /// After which wait and with which key a request may be sent once more, if at all.
@@ -200,11 +204,13 @@ impl Link {
         if status.is_redirection() {
             return Fault::refused(format!("status {} is not followed", status.as_u16()), false);
         }
+        let asked_wait = retry_after(answer.headers());
         let (body, is_cut) = answer.beginning(ERROR_BYTES_MAX, ERROR_TIME).await;
         let redactor = Redactor { secrets: &self.secrets, conversation };
         let snippet = redactor.snippet(&body, is_cut);
         let message = format!("status {}: {snippet}", status.as_u16());
-        let fault = Fault::refused(message, status.is_server_error());
+        let stated = read_refusal(status, &body, asked_wait);
+        let fault = Fault::refused(message, status.is_server_error()).stating(stated);
         // What is wrong with the request is wrong with it elsewhere too; nor is a filter shopped around.
         let is_the_request = matches!(status.as_u16(), 400 | 413 | 422);
         if is_the_request { fault.conclusive() } else { fault }

@@ -6,6 +6,8 @@
 use crate::calls::{WireCall, WireFunction, read_calls};
 use crate::content::Text;
 use crate::fault::Fault;
+use crate::logprobs::read_logprobs;
+use crate::mend::mended;
 use crate::usage::Claim;
 use conclave_core::{Candidate, FinishReason};
 use serde::Deserialize;
@@ -40,6 +42,8 @@ struct Choice<'a> {
     message: WireMessage<'a>,
     #[serde(default)]
     finish_reason: Option<String>,
+    #[serde(borrow, default)]
+    logprobs: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -58,8 +62,8 @@ struct WireMessage<'a> {
 pub(crate) fn read_reply(bytes: &[u8]) -> Result<Proposal, Fault> {
     match serde_json::from_slice(bytes) {
         Ok(completion) => understand(completion),
-        // Some servers write numbers that JSON does not have, in places we hardly read.
-        Err(_) => match without_bare_words(bytes) {
+        // Some servers write what JSON does not have, in places we hardly read.
+        Err(_) => match mended(bytes) {
             Cow::Borrowed(_) => Err(no_completion()),
             Cow::Owned(mended) => {
                 understand(serde_json::from_slice(&mended).map_err(|_| no_completion())?)
@@ -91,7 +95,9 @@ fn understand(completion: Completion<'_>) -> Result<Proposal, Fault> {
         finish: choice.finish_reason,
         model: completion.model,
     };
-    Ok(Proposal { candidate: draft.into_candidate()?, claim })
+    let mut candidate = draft.into_candidate()?;
+    candidate.logprobs = choice.logprobs.and_then(|raw| read_logprobs(raw, &candidate));
+    Ok(Proposal { candidate, claim })
 }
 
 /// A candidate in parts, from a whole reply or from events.
@@ -107,8 +113,9 @@ pub(crate) struct Draft {
 impl Draft {
     pub(crate) fn into_candidate(self) -> Result<Candidate, Fault> {
         let finish = finish(self.finish.as_deref(), !self.tool_calls.is_empty());
-        // A refusal is what the person would read, so it is judged as the text.
         let text = self.text.filter(|text| !text.is_empty() || self.refusal.is_none());
+        // A refusal is what the person would read, so it is judged as the text.
+        let is_refusal = text.is_none() && self.refusal.is_some();
         let text = text.or(self.refusal);
         if text.is_none() && self.tool_calls.is_empty() {
             return Err(nothing_said(finish));
@@ -117,6 +124,7 @@ impl Draft {
             text: text.unwrap_or_default(),
             tool_calls: self.tool_calls,
             finish,
+            is_refusal,
             model: self.model.map(model_name).unwrap_or_default(),
             ..Candidate::default()
         })
@@ -145,47 +153,6 @@ fn finish(reason: Option<&str>, has_calls: bool) -> FinishReason {
         _ if has_calls => FinishReason::ToolCalls,
         _ => FinishReason::Stop,
     }
-}
-
-const BARE_WORDS: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
-
-/// Replaces `NaN` and `Infinity` outside strings by `null`, as Python's JSON writer makes them.
-fn without_bare_words(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let mut mended = Vec::new();
-    let mut copied = 0;
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let rest = bytes.get(at..).unwrap_or_default();
-        if *byte == b'"' {
-            at += string_length(rest);
-        } else if let Some(word) = BARE_WORDS.iter().find(|word| rest.starts_with(word)) {
-            mended.extend_from_slice(bytes.get(copied..at).unwrap_or_default());
-            mended.extend_from_slice(b"null");
-            at += word.len();
-            copied = at;
-        } else {
-            at += 1;
-        }
-    }
-    if mended.is_empty() {
-        return Cow::Borrowed(bytes);
-    }
-    mended.extend_from_slice(bytes.get(copied..).unwrap_or_default());
-    Cow::Owned(mended)
-}
-
-/// The length of the JSON string that begins here, its quotes included.
-fn string_length(bytes: &[u8]) -> usize {
-    let mut is_escaped = false;
-    for (index, byte) in bytes.iter().enumerate().skip(1) {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
-            b'"' => return index + 1,
-            _ => {}
-        }
-    }
-    bytes.len()
 }
 
 #[cfg(test)]

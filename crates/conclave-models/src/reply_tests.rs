@@ -42,8 +42,28 @@ fn an_ordinary_reply_is_read_and_unknown_fields_are_dropped() {
 fn a_refusal_is_judged_as_text() {
     for said in [json!(null), json!("")] {
         let reply = message(&json!({"content": said, "refusal": "I cannot help with that."}));
-        assert_eq!(read(&reply).unwrap().text, "I cannot help with that.");
+        let candidate = read(&reply).unwrap();
+        assert_eq!(candidate.text, "I cannot help with that.");
+        assert!(candidate.is_refusal, "and stays one");
     }
+    let both = read(&message(&json!({"content": "Yes.", "refusal": "No."}))).unwrap();
+    assert_eq!((both.text.as_str(), both.is_refusal), ("Yes.", false));
+}
+
+#[test]
+fn half_a_letter_does_not_spoil_a_reply() {
+    let reply = br#"{"choices":[{"message":{"content":"so \\ud83d \ud83d"}}]}"#;
+    assert_eq!(read_bytes(reply).unwrap().text, "so \\ud83d \u{fffd}");
+}
+
+#[test]
+fn what_a_model_held_likely_is_read_with_its_own_words_only() {
+    let piece = json!({"token": "Hi", "logprob": -0.25, "bytes": [72, 105], "top_logprobs": []});
+    let reply = |text: &str| json!({"choices": [{"message": {"content": text}, "logprobs": {"content": [piece]}}]});
+    let read_back = read(&reply("Hi")).unwrap().logprobs.unwrap();
+    let read_back: Value = serde_json::from_str(&read_back).unwrap();
+    assert_eq!(read_back["content"], json!([piece]));
+    assert_eq!(read(&reply("Ho")).unwrap().logprobs, None);
 }
 
 #[test]

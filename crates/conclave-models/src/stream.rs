@@ -6,11 +6,13 @@
 use crate::calls::{CALLS_MAX, WireFunction, named};
 use crate::content::Text;
 use crate::fault::Fault;
+use crate::mend::mended;
 use crate::reply::{Draft, Proposal};
 use crate::sse::{EventSplitter, TooLong};
 use crate::usage::Claim;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A reply that comes as events, whatever protocol they are of.
@@ -146,9 +148,16 @@ impl Accumulator {
         if self.is_done || event.is_empty() {
             return Ok(());
         }
-        let chunk = serde_json::from_slice(event)
-            .map_err(|_| Fault::invalid("an event of the stream is no chat completion chunk"))?;
-        self.take_chunk(chunk)
+        let no_chunk = || Fault::invalid("an event of the stream is no chat completion chunk");
+        match serde_json::from_slice(event) {
+            Ok(chunk) => self.take_chunk(chunk),
+            Err(_) => match mended(event) {
+                Cow::Borrowed(_) => Err(no_chunk()),
+                Cow::Owned(event) => {
+                    self.take_chunk(serde_json::from_slice(&event).map_err(|_| no_chunk())?)
+                }
+            },
+        }
     }
 
     fn take_chunk(&mut self, chunk: Chunk<'_>) -> Result<(), Fault> {

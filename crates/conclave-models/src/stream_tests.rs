@@ -151,3 +151,27 @@ fn errors_and_garbage_in_a_stream_fail_it() {
         assert_eq!(read(&pieces), Err(GenerationFailure::Invalid));
     }
 }
+
+#[test]
+fn half_a_letter_in_an_event_does_not_end_the_stream() {
+    let half = br#"data: {"choices":[{"index":0,"delta":{"content":"well \ud83d"}}]}"#;
+    let pieces = [
+        half.to_vec(),
+        b"\n\n".to_vec(),
+        delta(&json!({"content": " done"}), Some("stop")),
+        done(),
+    ];
+    assert_eq!(read(&pieces).unwrap().text, "well \u{fffd} done");
+    assert_eq!(read(&[b"data: {\"choices\": [\n\n".to_vec()]), Err(GenerationFailure::Invalid));
+}
+
+#[test]
+fn a_refusal_in_pieces_stays_one() {
+    let pieces = [
+        delta(&json!({"refusal": "I can"}), None),
+        delta(&json!({"refusal": "not."}), Some("stop")),
+        done(),
+    ];
+    let candidate = read(&pieces).unwrap();
+    assert_eq!((candidate.text.as_str(), candidate.is_refusal), ("I cannot.", true));
+}

@@ -27,6 +27,8 @@ const HEADERS_MAX: usize = 100;
 const RESERVED_HEADERS: [&str; 6] =
     ["host", "connection", "content-length", "transfer-encoding", "upgrade", "te"];
 
+const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+
 /// A pool of connections to one provider.
 pub(crate) struct Transport {
     client: Client,
@@ -82,12 +84,17 @@ impl Transport {
         &self,
         url: &Url,
         key: Option<&HeaderValue>,
+        betas: Option<&HeaderValue>,
         body: Bytes,
     ) -> Result<Answer, SendError> {
         let mut request = Request::new(Method::POST, url.clone());
         *request.headers_mut() = self.headers.clone();
         if let Some(key) = key {
             request.headers_mut().insert(self.key_header.clone(), key.clone());
+        }
+        if let Some(betas) = betas {
+            // Beside those that the operator configured.
+            request.headers_mut().append(ANTHROPIC_BETA, betas.clone());
         }
         if self.tells_trace {
             tell_trace(request.headers_mut());

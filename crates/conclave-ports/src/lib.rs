@@ -44,6 +44,7 @@ pub use keys::{
 pub use ledger::{AppendError, Appended, Ledger, LedgerAlert, LedgerState};
 pub use model::{
     Embedded, Embedding, Model, ModelDirectory, ModelError, ModelRequest, OfferedModel,
+    UpstreamRefusal,
 };
 pub use policies::{PolicyInForce, PolicySource};
 pub use post::Post;
@@ -55,7 +56,9 @@ pub use records::{
 };
 pub use records_in_memory::RecordsInMemory;
 pub use stamp::Stamp;
-pub use stored::{StoredDecision, StoredError, array, ballot_of, objections, replay, sums};
+pub use stored::{
+    RESPONSE_WITHDRAWN, StoredDecision, StoredError, array, ballot_of, objections, replay, sums,
+};
 pub use subjects::{ErasureReceipt, Pseudonyms, Subjects, SubjectsError};
 pub use usage::{UsageAsk, UsageBook, UsageBy, UsagePage, UsageRow, UsageSums};
 pub use verifier::{Elsewhere, Hearing, Verifier, VerifierError, WhenFailing};

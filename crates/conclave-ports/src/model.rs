@@ -32,6 +32,9 @@ pub struct ModelRequest {
     pub seed: u64,
     /// How long an answer may take.
     pub timeout: Duration,
+    /// How long it may take to begin, and between two pieces of it. An answer that does not come in pieces begins
+    /// when it is there.
+    pub pause: Duration,
 }
 
 /// Why a model gave no candidate, with a sentence for the log that holds no secret and no transcript.
@@ -42,6 +45,30 @@ pub struct ModelError {
     pub failure: GenerationFailure,
     /// What happened.
     pub message: String,
+    /// What the provider said of the request, where it refused it.
+    pub upstream: Option<Box<UpstreamRefusal>>,
+}
+
+impl ModelError {
+    /// An error that no provider's answer stands behind.
+    #[must_use]
+    pub fn new(failure: GenerationFailure, message: impl Into<String>) -> Self {
+        Self { failure, message: message.into(), upstream: None }
+    }
+}
+
+/// What a provider said of a request that it refused, as far as a client may know: words of its catalogue and
+/// numbers, no sentence, because nobody judges those.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UpstreamRefusal {
+    /// The status: 400, 404, 413 or 429.
+    pub status: u16,
+    /// Its code, such as `context_length_exceeded`.
+    pub code: Option<String>,
+    /// The field it is about.
+    pub param: Option<String>,
+    /// How long to wait before asking again.
+    pub retry_after_s: Option<u32>,
 }
 
 /// Something that proposes replies.

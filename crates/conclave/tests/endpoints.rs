@@ -235,6 +235,48 @@ async fn a_conversation_goes_on_for_the_same_person_until_it_is_forgotten() {
 }
 
 #[tokio::test]
+async fn a_stored_response_says_what_it_answered_until_it_is_deleted() {
+    let (house, _mock, _dir) = start("").await;
+    let input = json!([
+        {"role": "user", "content": "I like Kyoto."},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "So do I."}]},
+        {"role": "user", "content": [{"type": "input_text", "text": "And Nara?"}]},
+    ]);
+    let made = house.post("/v1/responses", &json!({"model": "mock", "input": input})).await.json();
+    let id = made["id"].as_str().unwrap();
+    let path = format!("/v1/responses/{id}");
+    let items = format!("{path}/input_items");
+    let listed = house.get(&format!("{items}?order=asc")).await.json();
+    let text = |item: &Value| item["content"][0]["text"].as_str().unwrap().to_owned();
+    let said: Vec<_> = listed["data"].as_array().unwrap().iter().map(text).collect();
+    assert_eq!(said, ["I like Kyoto.", "So do I.", "And Nara?"], "{listed}");
+    assert_eq!(listed["has_more"], false);
+    let newest = house.get(&format!("{items}?limit=1")).await.json();
+    assert_eq!(
+        (text(&newest["data"][0]).as_str(), &newest["has_more"]),
+        ("And Nara?", &json!(true))
+    );
+    let after = newest["last_id"].as_str().unwrap();
+    let next = house.get(&format!("{items}?limit=1&after={after}")).await.json();
+    assert_eq!(text(&next["data"][0]), "So do I.");
+    for wrong in ["order=up", "after=nothing", "before=x", "limit=1000"] {
+        let answer = house.get(&format!("{items}?{wrong}")).await;
+        assert_eq!((answer.status, answer.code().as_str()), (400, "invalid_request"), "{wrong}");
+    }
+    let deleted = house.ask("DELETE", &path, b"").await.unwrap();
+    assert_eq!(deleted.status, 200, "{}", deleted.body);
+    assert_eq!(deleted.json(), json!({"id": id, "object": "response", "deleted": true}));
+    assert_eq!(house.get(&path).await.status, 404);
+    assert_eq!(house.get(&items).await.status, 404);
+    assert_eq!(house.ask("DELETE", &path, b"").await.unwrap().status, 404, "it is gone already");
+    let on = json!({"model": "mock", "input": "x", "previous_response_id": id});
+    assert_eq!(house.post("/v1/responses", &on).await.status, 404);
+    // What was decided stays: the log forgets nothing, and the person can be erased.
+    let audit = made["conclave"]["audit_id"].as_str().unwrap();
+    assert_eq!(house.get(&format!("/v1/decisions/{audit}")).await.status, 200);
+}
+
+#[tokio::test]
 async fn another_tenant_finds_no_response() {
     let (house, mock, dir) = start("").await;
     let made = house.post("/v1/responses", &json!({"model": "mock", "input": "hello"})).await;

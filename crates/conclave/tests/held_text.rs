@@ -231,7 +231,9 @@ fn may_read(route: &str, who: &str, moment: Moment) -> bool {
 fn filled(path: &str, item: &HeldItem) -> String {
     let HeldItem { decision, review } = item;
     match path {
-        "/v1/responses/{id}" => format!("/v1/responses/resp_{decision}"),
+        _ if path.starts_with("/v1/responses/") => {
+            path.replace("{id}", &format!("resp_{decision}"))
+        }
         "/v1/agents/{name}" => "/v1/agents/story-titles".to_owned(),
         "/v1/models/{model}" => "/v1/models/mock".to_owned(),
         "/v1/users/{id}/drift" => "/v1/users/ana/drift".to_owned(),

@@ -6,8 +6,10 @@ use conclave_core::{
     GuardKind, KeyId, Message, MicroUsd, Outcome, Scrutiny, Usage, Verdict, Withheld,
 };
 use conclave_detect::Reading;
+use conclave_ports::UpstreamRefusal;
 use conclave_voice::FieldState;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,6 +98,9 @@ pub struct Choice {
     pub windows: Vec<Window>,
     /// Whether a sentence that offers help was added to the reply.
     pub has_care: bool,
+    /// What the provider said of the request, where it refused it and that ended the deliberation.
+    #[serde(skip)]
+    pub upstream: Option<UpstreamRefusal>,
 }
 
 /// A part of a reply that left once the panel had passed it with all text before it.
@@ -122,6 +127,12 @@ pub struct Delivered {
     pub finish: conclave_core::FinishReason,
     /// The delivered candidate's tokens.
     pub usage: Usage,
+    /// Whether the text is the model's own refusal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_refusal: bool,
+    /// How likely the model held each piece of the text, as JSON in OpenAI's form; kept nowhere.
+    #[serde(skip)]
+    pub logprobs: Option<String>,
 }
 
 impl From<Candidate> for Delivered {
@@ -131,7 +142,29 @@ impl From<Candidate> for Delivered {
             tool_calls: candidate.tool_calls,
             finish: candidate.finish,
             usage: candidate.usage,
+            is_refusal: candidate.is_refusal,
+            logprobs: candidate.logprobs,
         }
+    }
+}
+
+impl Delivered {
+    /// How likely the model held each piece of the text, where the text is still the model's own to the byte:
+    /// nothing was replaced in it and nothing added to it.
+    #[must_use]
+    pub fn own_logprobs(&self) -> Option<Value> {
+        let stated: Value = serde_json::from_str(self.logprobs.as_deref()?).ok()?;
+        let pieces = if self.is_refusal { &stated["refusal"] } else { &stated["content"] };
+        let mut text = Vec::new();
+        for piece in pieces.as_array()? {
+            match piece["bytes"].as_array() {
+                Some(bytes) => {
+                    text.extend(bytes.iter().filter_map(|byte| u8::try_from(byte.as_u64()?).ok()))
+                }
+                None => text.extend_from_slice(piece["token"].as_str()?.as_bytes()),
+            }
+        }
+        (text == self.text.as_bytes()).then_some(stated)
     }
 }
 
@@ -164,6 +197,15 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// What the provider said of the request, where it refused it and nobody else answered.
+    #[must_use]
+    pub fn upstream_refusal(&self) -> Option<&UpstreamRefusal> {
+        let refused = self.failure() == Some(GenerationFailure::Refused);
+        self.choices.iter().find_map(|choice| choice.upstream.as_ref()).filter(|_| refused)
+    }
+}
+
 impl Choice {
     /// A choice on which nobody deliberated.
     #[must_use]
@@ -177,6 +219,7 @@ impl Choice {
             released: String::new(),
             windows: Vec::new(),
             has_care: false,
+            upstream: None,
         }
     }
 

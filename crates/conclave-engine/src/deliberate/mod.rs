@@ -26,7 +26,7 @@ use conclave_core::{
     Phase, Reason, Step, Verdict, decide,
 };
 use conclave_ports::trace::{self, SpanKind};
-use conclave_ports::{Model, ModelError, ModelRequest};
+use conclave_ports::{Model, ModelError, ModelRequest, UpstreamRefusal};
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Language, Shaping, doubt_advisory};
 use futures_util::future::BoxFuture;
@@ -112,21 +112,32 @@ impl<'a> Course<'a> {
         &self,
         attempt: u8,
         asked: BoxFuture<'_, Result<Candidate, ModelError>>,
-    ) -> Result<Candidate, GenerationFailure> {
+    ) -> ModelAnswer {
         let model = self.matter.model.as_deref().unwrap_or_default();
         let answered = async {
             match timeout_at(self.deadline, asked).await {
-                Ok(Ok(candidate)) => Ok(candidate),
+                Ok(Ok(candidate)) => ModelAnswer { candidate: Ok(candidate), upstream: None },
                 Ok(Err(error)) => {
                     tracing::warn!(model, %error, "the model gave no candidate");
-                    Err(error.failure)
+                    let upstream = error.upstream.map(|stated| *stated);
+                    ModelAnswer { candidate: Err(error.failure), upstream }
                 }
-                Err(_elapsed) => Err(GenerationFailure::Timeout),
+                Err(_elapsed) => {
+                    ModelAnswer { candidate: Err(GenerationFailure::Timeout), upstream: None }
+                }
             }
         };
-        let report = |answered: &_| spans::about_model(model, attempt, answered);
+        let report =
+            |answered: &ModelAnswer| spans::about_model(model, attempt, &answered.candidate);
         trace::span("chat", SpanKind::Client, answered, report).await
     }
+}
+
+/// What came of asking a model once.
+pub(crate) struct ModelAnswer {
+    pub candidate: Result<Candidate, GenerationFailure>,
+    /// What its provider said of the request, where it refused it.
+    pub upstream: Option<UpstreamRefusal>,
 }
 
 /// How a deliberation ended.
@@ -134,6 +145,8 @@ pub(crate) struct Deliberated {
     pub verdict: Verdict,
     pub attempts: Vec<conclave_core::Attempt>,
     pub model_time: Duration,
+    /// What the provider said of the request, where it refused it the last time.
+    pub upstream: Option<UpstreamRefusal>,
 }
 
 impl Deliberated {
@@ -149,6 +162,7 @@ impl Engine {
     pub(crate) async fn deliberate(&self, course: &Course<'_>, index: u8) -> Choice {
         let mut deliberation = Deliberation::new(course.limits);
         let mut model_time = Duration::ZERO;
+        let mut upstream = None;
         let verdict = loop {
             if Instant::now() >= course.deadline {
                 deliberation.expire();
@@ -157,10 +171,11 @@ impl Engine {
                 Step::Generate { attempt, reasons } => {
                     let asked = Instant::now();
                     let asking = course.model.generate(course.request(index, attempt, reasons));
-                    let candidate = course.answer_in_time(attempt, asking).await;
+                    let answer = course.answer_in_time(attempt, asking).await;
                     model_time += asked.elapsed();
                     conclave_failpoint::reach("turn.answered");
-                    deliberation.generated(candidate);
+                    upstream = answer.upstream;
+                    deliberation.generated(answer.candidate);
                 }
                 Step::Verify { .. } => {
                     let Some(candidate) = deliberation.last_candidate() else { continue };
@@ -171,7 +186,7 @@ impl Engine {
             }
         };
         let attempts = deliberation.into_attempts();
-        self.close(course, Deliberated { verdict, attempts, model_time }).await
+        self.close(course, Deliberated { verdict, attempts, model_time, upstream }).await
     }
 
     /// The panel's ballots on a candidate: cast now, or known from the very same case.
@@ -290,6 +305,7 @@ impl Engine {
             released: String::new(),
             windows: Vec::new(),
             has_care: false,
+            upstream: done.upstream,
         }
     }
 }

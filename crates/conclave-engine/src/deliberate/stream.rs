@@ -19,6 +19,7 @@ use conclave_core::{
 use conclave_ledger::{Body, Draft, Kind, Value, sha256};
 use conclave_money::RequestSize;
 use conclave_pii::last_safe_cut;
+use conclave_ports::UpstreamRefusal;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +63,14 @@ struct Written {
     candidate: Result<Candidate, GenerationFailure>,
     /// The ballots of a veto that ended it.
     vetoed: Option<Vec<Ballot>>,
+    /// What the provider said of the request, where it refused it.
+    upstream: Option<UpstreamRefusal>,
+}
+
+impl Written {
+    fn new(candidate: Result<Candidate, GenerationFailure>, vetoed: Option<Vec<Ballot>>) -> Self {
+        Self { candidate, vetoed, upstream: None }
+    }
 }
 
 /// What the panel said of a window: of everything so far, and of its end by itself.
@@ -133,6 +142,7 @@ impl Engine {
     ) -> Choice {
         let mut deliberation = Deliberation::new(course.limits);
         let mut model_time = Duration::ZERO;
+        let mut upstream = None;
         let mut stream = Stream {
             released,
             timestamp_ms: self.clock.now_ms(),
@@ -151,6 +161,7 @@ impl Engine {
                     let asked = Instant::now();
                     let written = self.write(course, attempt, reasons, &mut stream).await;
                     model_time += asked.elapsed();
+                    upstream = written.upstream;
                     deliberation.generated(written.candidate);
                     if let Some(ballots) = written.vetoed {
                         deliberation.verified(ballots);
@@ -165,7 +176,8 @@ impl Engine {
             }
         };
         let attempts = deliberation.into_attempts();
-        let mut choice = self.close(course, Deliberated { verdict, attempts, model_time }).await;
+        let done = Deliberated { verdict, attempts, model_time, upstream };
+        let mut choice = self.close(course, done).await;
         choice.released = stream.text;
         choice.windows = stream.windows;
         choice
@@ -194,22 +206,25 @@ impl Engine {
             if let Some(ballots) = self.pass_windows(course, &mut cutter, stream).await {
                 let input_bytes = said_bytes(&course.turn().conversation);
                 let candidate = Ok(cut_off(cutter.text(), input_bytes));
-                return Written { candidate, vetoed: Some(ballots) };
+                return Written::new(candidate, Some(ballots));
             }
         };
-        let Ok(candidate) = written else { return Written { candidate: written, vetoed: None } };
+        let candidate = match written.candidate {
+            Ok(candidate) => candidate,
+            failed => return Written { upstream: written.upstream, ..Written::new(failed, None) },
+        };
         // A model may have finished before its last pieces were looked at.
         while let Ok(piece) = pieces.try_recv() {
             cutter.push(&piece);
         }
         if let Some(ballots) = self.pass_windows(course, &mut cutter, stream).await {
-            return Written { candidate: Ok(candidate), vetoed: Some(ballots) };
+            return Written::new(Ok(candidate), Some(ballots));
         }
         // The last sentences never closed a window; by themselves they are looked at all the same.
         let last = candidate.text.get(cutter.tail()..).filter(|_| cutter.tail() > 0);
         let run = self.judged(course, last.unwrap_or_default()).await;
         let vetoed = run.filter(|run| !run.consensus.vetoes.is_empty()).map(|run| run.ballots);
-        Written { candidate: Ok(candidate), vetoed }
+        Written::new(Ok(candidate), vetoed)
     }
 
     /// Passes every window that has closed; the ballots of a veto end it.

@@ -210,7 +210,7 @@ impl Model for Scripted {
                     usage: Usage { input_tokens: 10, output_tokens: 5 },
                     ..Candidate::default()
                 }),
-                Err(failure) => Err(ModelError { failure, message: "scripted".into() }),
+                Err(failure) => Err(ModelError::new(failure, "scripted")),
             }
         }
         .boxed()

@@ -37,7 +37,7 @@ impl Model for Embedder {
     ) -> BoxFuture<'_, Option<Result<Embedded, ModelError>>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let answer = match self.failure {
-            Some(failure) => Err(ModelError { failure, message: "told to".into() }),
+            Some(failure) => Err(ModelError::new(failure, "told to")),
             None => {
                 let vectors = vec![Embedding::Numbers(vec![0.5])];
                 Ok(Embedded { vectors, input_tokens: 7 })

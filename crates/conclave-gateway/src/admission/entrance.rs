@@ -6,6 +6,7 @@
 //! **Invariant:** every request that is let in is counted, also one that then cannot be read.
 
 use crate::admission::body::{BodyShare, RequestBody, discard_body, parse_json, read_body};
+use crate::admission::circumstances::StatedCircumstances;
 use crate::admission::idempotency::IdempotencyKey;
 use crate::admission::rates;
 use crate::admission::tokens;
@@ -14,9 +15,7 @@ use crate::state::Gateway;
 use crate::wire::Inquiry;
 use axum::body::Body;
 use axum::extract::Request;
-use conclave_core::{
-    Message, Mode, Persona, Role, Sensitivity, SessionId, TenantId, TurnContext, UserId,
-};
+use conclave_core::{Message, Role, SessionId, TenantId, TurnContext, UserId};
 use conclave_engine::{KeyRecord, KeyRole, Turn};
 use conclave_people::DecisionReader;
 use http::request::Parts;
@@ -28,7 +27,7 @@ use std::sync::Arc;
 /// The longest key worth looking up.
 const KEY_BYTES_MAX: usize = 256;
 /// The header that names a conversation.
-const SESSION_HEADER: &str = "x-conclave-session-id";
+pub(crate) const SESSION_HEADER: &str = "x-conclave-session-id";
 
 /// What a route is about; deny by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -389,94 +388,6 @@ fn session_of(
     }
     let digest = hex::encode(&hash.finalize()[..16]);
     SessionId::new(digest).map_err(|error| wrong(error.to_string()))
-}
-
-/// What a request states of a person's circumstances: `x-conclave-NAME`, else `metadata.conclave_NAME`.
-struct StatedCircumstances<'a> {
-    headers: &'a HeaderMap,
-    metadata: Option<&'a Map<String, Value>>,
-}
-
-impl StatedCircumstances<'_> {
-    fn read(&self, modes_allowed: &[Mode]) -> Result<TurnContext, ApiError> {
-        let mode = self.parse("mode", Mode::parse)?.unwrap_or_default();
-        if !modes_allowed.contains(&mode) {
-            return Err(ApiError::forbidden(format!(
-                "The mode `{}` is not allowed here.",
-                mode.as_str()
-            )));
-        }
-        Ok(TurnContext {
-            mode,
-            country: self.parse("country", parse_country)?,
-            language: self.parse("language", parse_language)?,
-            persona: self.parse("persona", Persona::parse)?.unwrap_or_default(),
-            sensitivity: self.parse("sensitivity", Sensitivity::parse)?.unwrap_or_default(),
-            affiliations: self.parse("affiliations", parse_list)?.unwrap_or_default(),
-            labels: self.parse("labels", parse_list)?.unwrap_or_default(),
-            audience: self.parse("audience", parse_audience)?,
-            minor: self.parse("minor", parse_flag)?.unwrap_or_default(),
-            vulnerable: self.parse("vulnerable", parse_flag)?.unwrap_or_default(),
-        })
-    }
-
-    fn text(&self, name: &str) -> Result<Option<String>, ApiError> {
-        let header = format!("x-conclave-{}", name.replace('_', "-"));
-        if let Some(value) = self.headers.get(&header) {
-            let text = value
-                .to_str()
-                .map_err(|_| ApiError::invalid(header.clone(), "must be visible ASCII"))?;
-            return Ok(Some(text.trim().to_owned()));
-        }
-        let key = format!("conclave_{name}");
-        match self.metadata.and_then(|metadata| metadata.get(&key)) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
-            Some(Value::Bool(flag)) => Ok(Some(flag.to_string())),
-            Some(_) => Err(ApiError::invalid(format!("metadata.{key}"), "must be a string")),
-        }
-    }
-
-    fn parse<T>(&self, name: &str, parse: fn(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
-        let Some(text) = self.text(name)? else {
-            return Ok(None);
-        };
-        parse(&text).map(Some).ok_or_else(|| {
-            ApiError::invalid(format!("conclave_{name}"), format!("`{text}` is not known"))
-        })
-    }
-}
-
-fn parse_country(text: &str) -> Option<String> {
-    let letters = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    letters.then(|| text.to_ascii_uppercase())
-}
-
-fn parse_language(text: &str) -> Option<String> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let primary = text.split('-').next()?;
-    (plain && (2..=3).contains(&primary.len())).then(|| primary.to_ascii_lowercase())
-}
-
-fn parse_list(text: &str) -> Option<Vec<String>> {
-    let items: Vec<_> = text
-        .split(',')
-        .map(|item| item.trim().to_owned())
-        .filter(|item| !item.is_empty())
-        .collect();
-    (items.len() <= 32).then_some(items)
-}
-
-fn parse_audience(text: &str) -> Option<String> {
-    (1..=120).contains(&text.len()).then(|| text.to_owned())
-}
-
-fn parse_flag(text: &str) -> Option<bool> {
-    match text {
-        "true" | "1" | "yes" => Some(true),
-        "false" | "0" | "no" => Some(false),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -54,47 +54,6 @@ fn roles_open_only_their_own_doors_to_people() {
     }
 }
 
-fn metadata(value: &Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap_or_default()
-}
-
-fn context(
-    headers: &HeaderMap,
-    metadata: &Map<String, Value>,
-    modes_allowed: &[Mode],
-) -> Result<TurnContext, ApiError> {
-    StatedCircumstances { headers, metadata: Some(metadata) }.read(modes_allowed)
-}
-
-#[test]
-fn headers_win_over_metadata_and_both_are_checked() {
-    let mut headers = HeaderMap::new();
-    headers.insert("x-conclave-country", "jp".parse().unwrap());
-    let stated = metadata(&json!({
-        "conclave_country": "AU", "conclave_mode": "child_safe", "conclave_minor": true, "conclave_vulnerable": true,
-        "conclave_affiliations": "Sea People, River People", "other": "kept",
-    }));
-    let context = context(&headers, &stated, &Mode::ALL).unwrap();
-    assert_eq!(context.country.as_deref(), Some("JP"));
-    assert_eq!(context.mode, Mode::ChildSafe);
-    assert!(context.minor && context.vulnerable);
-    assert_eq!(context.affiliations, ["Sea People", "River People"]);
-}
-
-#[test]
-fn nonsense_is_refused_and_disallowed_modes_too() {
-    for bad in [
-        json!({"conclave_mode": "lenient"}),
-        json!({"conclave_country": "Japan"}),
-        json!({"conclave_minor": "perhaps"}),
-        json!({"conclave_persona": 3}),
-    ] {
-        assert!(context(&HeaderMap::new(), &metadata(&bad), &Mode::ALL).is_err(), "{bad}");
-    }
-    let debug = metadata(&json!({"conclave_mode": "debug"}));
-    assert!(context(&HeaderMap::new(), &debug, &[Mode::Normal]).is_err());
-}
-
 #[test]
 fn a_conversation_is_named_by_its_header_or_by_who_began_it_and_how() {
     let tenant = TenantId::new("acme").unwrap();

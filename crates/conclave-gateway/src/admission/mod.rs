@@ -3,6 +3,7 @@
 //! model is asked; what an interface means by its fields is read in [`wire`](crate::wire).
 
 pub(crate) mod body;
+pub(crate) mod circumstances;
 pub(crate) mod entrance;
 pub(crate) mod idempotency;
 pub(crate) mod limits;

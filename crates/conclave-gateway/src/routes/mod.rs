@@ -70,6 +70,8 @@ routes! {
     post "/v1/messages/count_tokens" => messages::estimate_tokens,
     post "/v1/responses" => responses::create_response,
     get "/v1/responses/{id}" => responses::show_response,
+    delete "/v1/responses/{id}" => responses::delete_response,
+    get "/v1/responses/{id}/input_items" => responses::list_input_items,
     post "/v1/moderations" => moderations::create_moderation,
     post "/v1/embeddings" => embeddings::create_embeddings,
     post "/v1/completions" => completions::complete_prompt,

@@ -211,10 +211,10 @@ impl ChatDialect {
             }
         }
         if delta.get("refusal").is_some_and(Value::is_null) {
-            delta.as_object_mut().map(|fields| fields.remove("refusal"));
+            delta.as_object_mut().map(|fields| fields.shift_remove("refusal"));
         }
         if sent > 0 {
-            delta.as_object_mut().map(|fields| fields.remove("role"));
+            delta.as_object_mut().map(|fields| fields.shift_remove("role"));
             delta["content"] = json!(unsent_text(&choice.delivered.text, sent));
         }
         delta
@@ -232,7 +232,7 @@ impl Dialect for ChatDialect {
                 json!({
                     "index": index,
                     "message": reply_message(choice, self.form.structured),
-                    "logprobs": null,
+                    "logprobs": choice.delivered.own_logprobs(),
                     "finish_reason": finish_reason(choice),
                 })
             })
@@ -311,11 +311,16 @@ pub(crate) fn is_withheld(choice: &Choice) -> bool {
     !matches!(choice.outcome, Outcome::Delivered | Outcome::Redacted)
 }
 
+/// Whether the text is a refusal: the model's own, or ours where a client will parse the content.
+pub(crate) fn is_refusal(choice: &Choice, structured: bool) -> bool {
+    choice.delivered.is_refusal || (structured && is_withheld(choice))
+}
+
 fn reply_message(choice: &Choice, structured: bool) -> Value {
     let text = &choice.delivered.text;
     let mut message = if choice.outcome == Outcome::Failed {
         json!({"role": "assistant", "content": null, "refusal": UNANSWERED})
-    } else if structured && is_withheld(choice) {
+    } else if is_refusal(choice, structured) {
         json!({"role": "assistant", "content": null, "refusal": text})
     } else if text.is_empty() && !choice.delivered.tool_calls.is_empty() {
         json!({"role": "assistant", "content": null, "refusal": null})

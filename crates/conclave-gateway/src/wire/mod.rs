@@ -21,6 +21,9 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Where a request in chat form carries what has no place in it, such as fields of Anthropic's own; no provider is
+/// sent the field itself.
+pub(crate) const OWN_FIELDS: &str = "conclave";
 /// How many kinds of unjudged parts are named, and how long a name may be.
 const KINDS_MAX: usize = 16;
 const KIND_BYTES_MAX: usize = 64;
@@ -49,7 +52,11 @@ pub(crate) struct Inquiry {
 /// The request as an object.
 pub(crate) fn json_object(document: Value) -> Result<Map<String, Value>, ApiError> {
     match document {
-        Value::Object(body) => Ok(body),
+        Value::Object(mut body) => {
+            // What stands there is what we put there ourselves.
+            body.shift_remove(OWN_FIELDS);
+            Ok(body)
+        }
         _ => Err(ApiError::malformed("The request body must be a JSON object.")),
     }
 }
@@ -112,7 +119,7 @@ pub(crate) fn take_metadata(
     let stated = metadata.clone();
     metadata.retain(|key, _| !key.starts_with("conclave_"));
     if metadata.is_empty() {
-        body.remove("metadata");
+        body.shift_remove("metadata");
     }
     Ok(Some(stated))
 }

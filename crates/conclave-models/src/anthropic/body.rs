@@ -1,7 +1,7 @@
 //! The request as Anthropic wants it.
 
 use super::REPLY_TOOL;
-use super::content::{blocks, text, text_block, unreadable};
+use super::content::{blocks, is_marked, joined_text, marked, text_block, unreadable};
 use crate::fault::Fault;
 use bytes::Bytes;
 use conclave_core::Role;
@@ -12,6 +12,28 @@ use serde_json::{Map, Value, json};
 const TEMPERATURE_MAX: f64 = 1.0;
 /// A conversation must begin with the person; where it does not, this stands there.
 const OPENING: &str = "(The conversation begins.)";
+
+/// Fields that came by Anthropic's own interface and are sent as they came.
+const NATIVE: [&str; 4] = ["output_config", "output_format", "metadata", "service_tier"];
+
+/// What a request that came by Anthropic's own interface holds of it.
+fn native_fields(from: &Map<String, Value>) -> Option<&Value> {
+    from.get("conclave")?.get("anthropic")
+}
+
+/// Whether the provider is told the shape of the reply in its own words.
+fn has_own_format(native: Option<&Value>) -> bool {
+    let places = ["/output_config/format", "/output_format"];
+    let stated = |place: &&str| native?.pointer(place).filter(|value| !value.is_null());
+    places.iter().any(|place| stated(place).is_some())
+}
+
+/// The betas that a request asks for, as the header says them.
+pub(crate) fn betas(from: &Map<String, Value>) -> Option<String> {
+    let names = native_fields(from)?.get("betas")?.as_array()?;
+    let names: Vec<_> = names.iter().filter_map(Value::as_str).collect();
+    (!names.is_empty()).then(|| names.join(","))
+}
 
 /// The request in Anthropic's form.
 pub(crate) fn body(
@@ -32,17 +54,26 @@ pub(crate) fn body(
             }))
         })?,
     }
-    spoken.system.extend(request.guidance.clone());
+    spoken.system.extend(request.guidance.as_deref().and_then(text_block));
     let mut to = Map::new();
     to.insert("model".into(), model.into());
     to.insert("max_tokens".into(), tokens(from, tokens_max));
     tools(from, &mut to)?;
-    spoken.system.extend(schema(from, &mut to));
-    if !spoken.system.is_empty() {
-        to.insert("system".into(), spoken.system.join("\n\n").into());
+    let native = native_fields(from);
+    if !has_own_format(native) {
+        let asked = schema(from, &mut to);
+        spoken.system.extend(asked.as_deref().and_then(text_block));
+    }
+    if let Some(system) = spoken.instructions() {
+        to.insert("system".into(), system);
     }
     to.insert("messages".into(), spoken.finish());
     sampling(from, temperature, &mut to);
+    for name in NATIVE {
+        if let Some(value) = native.and_then(|native| native.get(name)) {
+            to.insert(name.into(), value.clone());
+        }
+    }
     if stream {
         to.insert("stream".into(), true.into());
     }
@@ -54,7 +85,7 @@ pub(crate) fn body(
 /// The messages so far: instructions apart, the rest in turns of user and assistant.
 #[derive(Default)]
 struct Spoken {
-    system: Vec<String>,
+    system: Vec<Value>,
     turns: Vec<(&'static str, Vec<Value>)>,
 }
 
@@ -64,8 +95,12 @@ impl Spoken {
         let role = message["role"].as_str().and_then(Role::parse).ok_or_else(unreadable)?;
         match role {
             Role::System | Role::Developer => {
-                let said = text(content)?;
-                self.system.extend((!said.trim().is_empty()).then_some(said));
+                let said = blocks(content)?;
+                if said.iter().any(is_marked) {
+                    self.system.extend(said.into_iter().filter(|block| block["text"].is_string()));
+                } else {
+                    self.system.extend(text_block(&joined_text(&said)));
+                }
             }
             Role::User => self.say("user", blocks(content)?),
             Role::Assistant => {
@@ -85,6 +120,16 @@ impl Spoken {
             _ if said.is_empty() => {}
             _ => self.turns.push((role, said)),
         }
+    }
+
+    /// One text, or blocks where one of them ends what may be kept.
+    fn instructions(&mut self) -> Option<Value> {
+        let blocks = std::mem::take(&mut self.system);
+        if blocks.iter().any(is_marked) {
+            return Some(blocks.into());
+        }
+        let texts: Vec<_> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n").into())
     }
 
     fn finish(mut self) -> Value {
@@ -109,7 +154,7 @@ fn calls(message: &Value) -> Result<Vec<Value>, Fault> {
     let legacy = legacy.map(|call| tool_use(&legacy_id(&call["name"]), call));
     let new = calls.iter().map(|call| {
         let id = call["id"].as_str().ok_or_else(unreadable)?;
-        tool_use(id, &call["function"])
+        Ok(marked(tool_use(id, &call["function"])?, call))
     });
     new.chain(legacy).collect()
 }
@@ -126,7 +171,11 @@ fn tool_result(message: &Value) -> Result<Value, Fault> {
     let id = message["tool_call_id"].as_str().map(str::to_owned);
     let id = id.unwrap_or_else(|| legacy_id(&message["name"]));
     let content = blocks(message.get("content"))?;
-    Ok(json!({"type": "tool_result", "tool_use_id": id, "content": content}))
+    let mut result = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+    if message.get("is_error") == Some(&Value::Bool(true)) {
+        result["is_error"] = true.into();
+    }
+    Ok(marked(result, message))
 }
 
 /// The older form has no ids; a call and its result have the name in common.
@@ -145,8 +194,8 @@ fn tokens(from: &Map<String, Value>, tokens_max: u32) -> Value {
 fn tools(from: &Map<String, Value>, to: &mut Map<String, Value>) -> Result<(), Fault> {
     let new = from.get("tools").and_then(Value::as_array).into_iter().flatten();
     let old = from.get("functions").and_then(Value::as_array).into_iter().flatten();
-    let functions = new.map(|tool| &tool["function"]).chain(old);
-    let tools: Result<Vec<_>, Fault> = functions.map(tool).collect();
+    let new = new.map(|offered| Ok(marked(tool(&offered["function"])?, offered)));
+    let tools: Result<Vec<_>, Fault> = new.chain(old.map(tool)).collect();
     let tools = tools?;
     if tools.is_empty() {
         return Ok(());
@@ -169,6 +218,9 @@ fn tool(function: &Value) -> Result<Value, Fault> {
     let mut tool = json!({"name": name, "input_schema": schema});
     if let Some(description) = function["description"].as_str() {
         tool["description"] = description.into();
+    }
+    if function["strict"] == true {
+        tool["strict"] = true.into();
     }
     Ok(tool)
 }

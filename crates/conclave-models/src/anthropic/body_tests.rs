@@ -166,3 +166,67 @@ fn what_cannot_be_translated_is_refused() {
         assert!(try_sent(&request_with(&from, &[])).unwrap_err().is_conclusive, "{from}");
     }
 }
+
+#[test]
+fn what_came_by_the_same_interface_is_sent_as_it_came() {
+    let mark = json!({"type": "ephemeral", "ttl": "1h"});
+    let config =
+        json!({"effort": "low", "format": {"type": "json_schema", "schema": {"type": "object"}}});
+    let from = json!({
+        "conclave": {"anthropic": {
+            "output_config": config, "metadata": {"user_id": "ana"}, "service_tier": "auto",
+            "betas": ["one", "two"], "system": "hidden",
+        }},
+        "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}},
+        "tools": [{"type": "function", "function": {"name": "look", "strict": true},
+            "cache_control": mark}],
+        "messages": [
+            {"role": "system", "content": [
+                {"type": "text", "text": "Be kind.", "cache_control": mark}]},
+            {"role": "user", "content": [{"type": "text", "text": "a", "cache_control": mark}]},
+            {"role": "assistant", "content": "b", "tool_calls": [{"id": "t", "type": "function",
+                "function": {"name": "look", "arguments": "{}"}, "cache_control": mark}]},
+            {"role": "tool", "tool_call_id": "t", "content": "c", "is_error": true,
+                "cache_control": mark},
+        ],
+    });
+    let mut request = request_with(&from, &[]);
+    request.guidance = Some("Ask first.".into());
+    assert_eq!(betas(&request.body).as_deref(), Some("one,two"));
+    assert_eq!(
+        try_sent(&request).unwrap(),
+        json!({
+            "model": "claude", "max_tokens": 1024,
+            "output_config": config, "metadata": {"user_id": "ana"}, "service_tier": "auto",
+            "system": [
+                {"type": "text", "text": "Be kind.", "cache_control": mark},
+                {"type": "text", "text": "Ask first."},
+            ],
+            "tools": [{"name": "look", "strict": true, "cache_control": mark,
+                "input_schema": {"type": "object", "properties": {}}}],
+            "tool_choice": {"type": "auto"},
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "a", "cache_control": mark}]},
+                {"role": "assistant", "content": [
+                    {"type": "text", "text": "b"},
+                    {"type": "tool_use", "id": "t", "name": "look", "input": {},
+                        "cache_control": mark},
+                ]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t",
+                    "content": [{"type": "text", "text": "c"}], "is_error": true,
+                    "cache_control": mark}]},
+            ],
+        })
+    );
+}
+
+#[test]
+fn a_schema_is_asked_for_in_the_order_it_was_written_in() {
+    let written = r#"{"type":"object","properties":{"why":{},"answer":{},"all":{}}}"#;
+    let schema: Value = serde_json::from_str(written).unwrap();
+    let from = json!({
+        "messages": [{"role": "user", "content": "hi"}],
+        "response_format": {"type": "json_schema", "json_schema": {"schema": schema}},
+    });
+    assert_eq!(sent(&from)["tools"][0]["input_schema"].to_string(), written);
+}

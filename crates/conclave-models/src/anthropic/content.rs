@@ -9,18 +9,31 @@ pub(super) fn blocks(content: Option<&Value>) -> Result<Vec<Value>, Fault> {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(text_block(text).into_iter().collect()),
         Some(Value::Array(parts)) => {
-            let blocks: Result<Vec<_>, Fault> = parts.iter().map(block).collect();
+            let blocks = parts.iter().map(|part| Ok(block(part)?.map(|block| marked(block, part))));
+            let blocks: Result<Vec<_>, Fault> = blocks.collect();
             Ok(blocks?.into_iter().flatten().collect())
         }
         Some(_) => Err(unreadable()),
     }
 }
 
-/// All text of a message's content.
-pub(super) fn text(content: Option<&Value>) -> Result<String, Fault> {
-    let blocks = blocks(content)?;
+/// All text of blocks.
+pub(super) fn joined_text(blocks: &[Value]) -> String {
     let texts: Vec<_> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
-    Ok(texts.join("\n"))
+    texts.join("\n")
+}
+
+/// Whether a block ends what the provider may keep to read it once.
+pub(super) fn is_marked(block: &Value) -> bool {
+    block.get("cache_control").is_some_and(Value::is_object)
+}
+
+/// The same block, with the mark of what it was made of.
+pub(super) fn marked(mut block: Value, from: &Value) -> Value {
+    if is_marked(from) {
+        block["cache_control"] = from["cache_control"].clone();
+    }
+    block
 }
 
 /// Anthropic refuses empty text, which says nothing anyway.

@@ -1,7 +1,7 @@
 //! Anthropic's Messages: the request made of one in OpenAI's form, and the reply read back.
 //!
 //! **Invariant:** only what is named here is sent: a field we do not translate cannot reach the provider,
-//! so none can choose a host, a key or a header.
+//! so none can choose a host or a key, and no header but the one that names betas.
 //!
 //! **Invariant:** what cannot be translated is refused with a sentence, never left out in silence.
 
@@ -10,7 +10,7 @@ mod content;
 mod reply;
 mod stream;
 
-pub(crate) use body::body;
+pub(crate) use body::{betas, body};
 pub(crate) use reply::read_reply;
 pub(crate) use stream::MessageStream;
 

@@ -3,10 +3,12 @@
 use super::REPLY_TOOL;
 use crate::calls::{CALLS_MAX, named};
 use crate::fault::Fault;
+use crate::mend::mended;
 use crate::reply::{Draft, Proposal};
 use crate::usage::Claim;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 #[derive(Deserialize)]
 struct Message<'a> {
@@ -38,8 +40,22 @@ struct Block<'a> {
 
 /// Reads the body of a 200. The parser's own words are left out: they can quote the reply.
 pub(crate) fn read_reply(bytes: &[u8]) -> Result<Proposal, Fault> {
-    let no_message = || Fault::invalid("the answer is no message");
-    let message: Message<'_> = serde_json::from_slice(bytes).map_err(|_| no_message())?;
+    match serde_json::from_slice(bytes) {
+        Ok(message) => understand(message),
+        Err(_) => match mended(bytes) {
+            Cow::Borrowed(_) => Err(no_message()),
+            Cow::Owned(bytes) => {
+                understand(serde_json::from_slice(&bytes).map_err(|_| no_message())?)
+            }
+        },
+    }
+}
+
+fn no_message() -> Fault {
+    Fault::invalid("the answer is no message")
+}
+
+fn understand(message: Message<'_>) -> Result<Proposal, Fault> {
     match message.kind.as_deref() {
         Some("message") => {}
         Some("error") => return Err(Fault::refused("an error with status 200", false)),

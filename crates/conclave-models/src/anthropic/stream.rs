@@ -9,12 +9,14 @@ use super::REPLY_TOOL;
 use super::reply::read_reply;
 use crate::calls::CALLS_MAX;
 use crate::fault::Fault;
+use crate::mend::mended;
 use crate::reply::Proposal;
 use crate::sse::{EventSplitter, TooLong};
 use crate::stream::ReplyEvents;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// How many parts a message may have: calls of tools, and about as many texts and thoughts between
 /// them.
@@ -170,8 +172,19 @@ impl MessageStream {
         if self.is_done || event.trim_ascii().is_empty() {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_slice(event)
-            .map_err(|_| Fault::invalid("an event of the stream is none of a message"))?;
+        let no_event = || Fault::invalid("an event of the stream is none of a message");
+        match serde_json::from_slice(event) {
+            Ok(event) => self.take_read_event(event),
+            Err(_) => match mended(event) {
+                Cow::Borrowed(_) => Err(no_event()),
+                Cow::Owned(event) => {
+                    self.take_read_event(serde_json::from_slice(&event).map_err(|_| no_event())?)
+                }
+            },
+        }
+    }
+
+    fn take_read_event(&mut self, event: Event<'_>) -> Result<(), Fault> {
         match event.kind.as_str() {
             "message_start" => {
                 if let Some(start) = event.message {

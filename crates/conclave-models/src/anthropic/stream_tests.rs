@@ -154,3 +154,15 @@ fn what_is_not_understood_is_no_reply() {
     let many: Vec<_> = (0..2_000).map(|at| block(at, &json!({"type": "text"}))).collect();
     assert!(read(&events(&many), 4_096).1.is_err());
 }
+
+#[test]
+fn half_a_letter_in_an_event_does_not_end_the_stream() {
+    let mut bytes = events(&[start(), block(0, &json!({"type": "text", "text": ""}))]);
+    bytes.extend_from_slice(
+        br#"data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\ud83d"}}"#,
+    );
+    bytes.extend_from_slice(b"\n\n");
+    bytes.extend(events(&end("end_turn")));
+    let (handed, candidate) = read(&bytes, 10_000);
+    assert_eq!((handed.as_str(), candidate.unwrap().text.as_str()), ("a\u{fffd}", "a\u{fffd}"));
+}

@@ -68,6 +68,7 @@ impl HttpVerifier {
             time: self.place.exchange_time(),
             conversation: &case.conversation,
             is_again: false,
+            betas: None,
             pieces: None,
         };
         match self.link.ask(&call).await {

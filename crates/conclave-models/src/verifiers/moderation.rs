@@ -78,6 +78,7 @@ impl Moderation {
             time: self.place.exchange_time(),
             conversation: &case.conversation,
             is_again: false,
+            betas: None,
             pieces: None,
         };
         match self.provider.link.ask(&call).await {

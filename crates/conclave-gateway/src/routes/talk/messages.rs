@@ -5,7 +5,7 @@ use crate::admission::entrance::{Need, admit_request, admit_talk};
 use crate::error::{ApiError, Envelope};
 use crate::state::Gateway;
 use crate::wire::messages::reply::MessagesDialect;
-use crate::wire::messages::request::{count_tokens, parse_messages};
+use crate::wire::messages::request::{count_tokens, parse_messages, read_betas};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -17,7 +17,8 @@ pub(crate) async fn create_message(State(gateway): State<Gateway>, request: Requ
 
 async fn answer_message(gateway: &Gateway, request: Request) -> Result<Response, ApiError> {
     let mut request = admit_talk(gateway, request).await?;
-    let read = parse_messages(request.document.take());
+    let document = request.document.take();
+    let read = read_betas(&request.headers).and_then(|betas| parse_messages(document, &betas));
     let inquiry = request.or_count(gateway, read)?;
     let talk = request.begin_talk(gateway, inquiry)?;
     let dialect = Box::new(MessagesDialect::new(gateway.settings().omit_own_fields));

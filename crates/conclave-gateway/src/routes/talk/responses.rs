@@ -1,4 +1,5 @@
-//! `POST /v1/responses` and `GET /v1/responses/{id}`.
+//! `POST /v1/responses`, and what can be asked of a stored response: itself, what it answered, and to be given
+//! out no more.
 //!
 //! **Invariant:** a response is found under the tenant that made it, and goes on only for the person it
 //! was made for. Its words stand in the decision's sealed body and nowhere else, so that whoever is
@@ -8,19 +9,25 @@ use super::turns::converse;
 use crate::admission::entrance::{AdmittedRequest, Need, admit_key, admit_talk};
 use crate::error::ApiError;
 use crate::routes::house::decisions::archive_error;
+use crate::routes::query::{read_number, read_query};
 use crate::routes::respond;
 use crate::state::Gateway;
+use crate::wire::responses::items::input_items;
 use crate::wire::responses::reply::{ID_PREFIX, ResponseContent, ResponsesDialect};
 use crate::wire::responses::request::{EarlierResponse, ResponsesInquiry, ResponsesRequest};
 use crate::wire::{ReplyHead, fraction_of};
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::{AuditId, Outcome, SessionId, TenantId, UserId};
 use conclave_engine::{Delivered, Engine, StoredDecision};
 use conclave_ledger::tenant_number;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
+
+/// Items on one page unless asked otherwise, and at most.
+const ITEMS: usize = 20;
+const ITEMS_MAX: u32 = 100;
 
 pub(crate) async fn create_response(State(gateway): State<Gateway>, request: Request) -> Response {
     respond(answer_response(&gateway, request).await)
@@ -78,6 +85,96 @@ pub(crate) async fn show_response(
     respond(found.await)
 }
 
+/// Has a response given out no more, and gone on from no more. The decision stays recorded.
+pub(crate) async fn delete_response(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let deleted = async {
+        let key = admit_key(&gateway, &headers, Need::Converse)?;
+        let engine = gateway.engine();
+        let audit = find_response(&engine, &key.tenant, &id).await?.content.head.id;
+        engine.withdraw_response(&key.tenant, key.id.as_str(), audit).await.map_err(|error| {
+            tracing::error!(%audit, %error, "that a response is deleted could not be recorded");
+            ApiError::audit_unavailable()
+        })?;
+        Ok(Json(json!({"id": id, "object": "response", "deleted": true})).into_response())
+    };
+    respond(deleted.await)
+}
+
+/// What a stored response answered, as items.
+pub(crate) async fn list_input_items(
+    State(gateway): State<Gateway>,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let listed = async {
+        let key = admit_key(&gateway, &headers, Need::Converse)?;
+        let asked = ItemsQuery::read(query.as_deref())?;
+        let engine = gateway.engine();
+        let stored = find_response(&engine, &key.tenant, &id).await?;
+        engine.note_transcript_read(&key.tenant, key.id.as_str(), stored.content.head.id);
+        let items = input_items(&stored.content.head, &stored.earlier.messages);
+        Ok(Json(asked.page(items)?).into_response())
+    };
+    respond(listed.await)
+}
+
+/// Which items of a response are asked for.
+struct ItemsQuery {
+    limit: usize,
+    is_ascending: bool,
+    after: Option<String>,
+}
+
+impl ItemsQuery {
+    fn read(query: Option<&str>) -> Result<Self, ApiError> {
+        let mut asked = Self { limit: ITEMS, is_ascending: false, after: None };
+        for field in read_query(query, &["limit", "order", "after", "include"])? {
+            match (field.name, field.value.as_str()) {
+                ("limit", _) => {
+                    let limit = read_number(&field, ITEMS_MAX)?;
+                    asked.limit = usize::try_from(limit.max(1)).unwrap_or(ITEMS);
+                }
+                ("order", "asc") => asked.is_ascending = true,
+                ("order", "desc") => asked.is_ascending = false,
+                ("order", _) => return Err(ApiError::invalid("order", "must be `asc` or `desc`")),
+                ("after", id) => asked.after = Some(id.to_owned()),
+                // What else could be shown of an item is not kept.
+                _ => {}
+            }
+        }
+        Ok(asked)
+    }
+
+    /// The items asked for, and whether there are more.
+    fn page(&self, mut items: Vec<Value>) -> Result<Value, ApiError> {
+        if !self.is_ascending {
+            items.reverse();
+        }
+        let start = match &self.after {
+            None => 0,
+            Some(id) => {
+                let at = items.iter().position(|item| item["id"] == id.as_str());
+                1 + at.ok_or_else(|| ApiError::invalid("after", "is no item of this response"))?
+            }
+        };
+        let rest = items.get(start..).unwrap_or_default();
+        let page = rest.get(..self.limit).unwrap_or(rest);
+        let id = |item: Option<&Value>| item.map(|item| item["id"].clone());
+        Ok(json!({
+            "object": "list",
+            "data": page,
+            "first_id": id(page.first()),
+            "last_id": id(page.last()),
+            "has_more": page.len() < rest.len(),
+        }))
+    }
+}
+
 /// A response read back.
 struct StoredResponse {
     content: ResponseContent,
@@ -103,8 +200,11 @@ async fn find_response(
     stored.and_then(|stored| read_back(audit, &stored)).ok_or_else(unknown_response)
 }
 
-/// `None` where it was not stored, or its words are gone.
+/// `None` where it was not stored or was deleted, or its words are gone.
 fn read_back(audit: AuditId, stored: &StoredDecision) -> Option<StoredResponse> {
+    if stored.is_withdrawn {
+        return None;
+    }
     let mut kept = stored.words("kept")?;
     let Value::Array(messages) = kept.get_mut("messages")?.take() else { return None };
     let Value::Object(echo) = kept.get_mut("echo")?.take() else { return None };
@@ -136,8 +236,8 @@ fn read_back(audit: AuditId, stored: &StoredDecision) -> Option<StoredResponse> 
     Some(StoredResponse {
         content: ResponseContent {
             head,
+            as_refusal: delivered.is_refusal || (structured && !verified),
             delivered: delivered.clone(),
-            as_refusal: structured && !verified,
         },
         echo,
         own_fields,

@@ -308,16 +308,18 @@ struct WordedReply {
     status: StatusCode,
     content_type: &'static str,
     frames: Vec<Bytes>,
+    /// What it says, where it is an error.
+    error: Option<ApiError>,
 }
 
 impl WordedReply {
     fn json(status: StatusCode, body: &Value) -> Self {
         let frames = vec![Bytes::from(body.to_string())];
-        Self { status, content_type: "application/json", frames }
+        Self { status, content_type: "application/json", frames, error: None }
     }
 
     const fn events(frames: Vec<Bytes>) -> Self {
-        Self { status: StatusCode::OK, content_type: EVENT_STREAM, frames }
+        Self { status: StatusCode::OK, content_type: EVENT_STREAM, frames, error: None }
     }
 }
 
@@ -332,11 +334,12 @@ fn word_reply(
         if mode == SendMode::LateEvents {
             return WordedReply::events(dialect.break_stream(&error));
         }
+        let status = error.status();
         let mut body = error.body(dialect.envelope());
         if !settings.omit_own_fields {
             body["conclave"] = own_fields(reply);
         }
-        return WordedReply::json(error.status(), &body);
+        return WordedReply { error: Some(error), ..WordedReply::json(status, &body) };
     }
     if mode == SendMode::Whole {
         return WordedReply::json(StatusCode::OK, &dialect.whole_reply(reply));
@@ -356,9 +359,12 @@ pub(crate) fn error_of_reply(reply: &Reply, reply_on_block: bool) -> Option<ApiE
             let error = ApiError::refused_by_guard(code, text);
             (!reply_on_block || !error.is_content_filter()).then_some(error)
         }
-        Outcome::Failed => Some(match reply.decision.failure() {
-            Some(GenerationFailure::Timeout) => ApiError::upstream_timeout(),
-            _ => ApiError::upstream(),
+        Outcome::Failed => Some(match reply.decision.upstream_refusal() {
+            Some(refusal) => ApiError::refused_upstream(refusal),
+            None if reply.decision.failure() == Some(GenerationFailure::Timeout) => {
+                ApiError::upstream_timeout()
+            }
+            None => ApiError::upstream(),
         }),
         _ => None,
     }
@@ -388,6 +394,9 @@ fn reply_response(reply: Reply, worded: WordedReply) -> Response {
     add_own_headers(&mut headers, &reply);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(worded.content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(seconds) = worded.error.as_ref().and_then(ApiError::retry_after_s) {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
     let body = TrackedBody::new(worded.frames, vec![reply.delivery]);
     let mut response = Response::new(Body::new(body));
     *response.status_mut() = worded.status;

@@ -38,8 +38,8 @@ impl Dialect for MessagesDialect {
         let said = first_delivered(reply);
         let mut body =
             message_object(&ReplyHead::of_reply(reply), &content_blocks(&said), said.usage);
-        body["stop_reason"] = json!(stop_reason(said.finish));
-        if said.finish == FinishReason::ContentFilter {
+        body["stop_reason"] = json!(stop_reason(&said));
+        if is_refused(&said) {
             body["stop_details"] = refusal_details();
         }
         if !self.omit_own_fields {
@@ -85,8 +85,8 @@ impl Dialect for MessagesDialect {
             let delta = json!({"type": "input_json_delta", "partial_json": arguments});
             frames.extend(self.block_events(&start, &delta));
         }
-        let mut delta = json!({"stop_reason": stop_reason(said.finish), "stop_sequence": null});
-        if said.finish == FinishReason::ContentFilter {
+        let mut delta = json!({"stop_reason": stop_reason(&said), "stop_sequence": null});
+        if is_refused(&said) {
             delta["stop_details"] = refusal_details();
         }
         let usage = usage_object(said.usage);
@@ -147,8 +147,14 @@ fn parsed_arguments(call: &ToolCall) -> Value {
     }
 }
 
-const fn stop_reason(finish: FinishReason) -> &'static str {
-    match finish {
+/// Whether the model or we refused: this interface tells neither apart.
+fn is_refused(said: &Delivered) -> bool {
+    said.is_refusal || said.finish == FinishReason::ContentFilter
+}
+
+fn stop_reason(said: &Delivered) -> &'static str {
+    match said.finish {
+        _ if is_refused(said) => "refusal",
         FinishReason::Stop => "end_turn",
         FinishReason::Length => "max_tokens",
         FinishReason::ToolCalls => "tool_use",

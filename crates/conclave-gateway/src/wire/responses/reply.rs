@@ -1,6 +1,7 @@
 //! `POST /v1/responses`, as it goes out.
 
 use crate::error::ApiError;
+use crate::wire::chat::is_refusal;
 use crate::wire::{Dialect, ReplyHead, named_event, own_fields, unsent_text};
 use bytes::Bytes;
 use conclave_core::{FinishReason, ToolCall, Usage};
@@ -31,7 +32,7 @@ impl ResponseStatus {
 pub(crate) struct ResponseContent {
     pub head: ReplyHead,
     pub delivered: Delivered,
-    /// Our own words stand in `refusal`, because the client will parse the text as JSON.
+    /// It stands in `refusal`: the model refused, or our own words would be parsed as JSON.
     pub as_refusal: bool,
 }
 
@@ -41,7 +42,7 @@ impl ResponseContent {
         Self {
             head: ReplyHead::of_reply(reply),
             delivered: choice.map(|choice| choice.delivered.clone()).unwrap_or_default(),
-            as_refusal: structured && !reply.decision.outcome.is_verified(),
+            as_refusal: choice.is_some_and(|choice| is_refusal(choice, structured)),
         }
     }
 
