@@ -131,6 +131,8 @@ named! {
         Doubt = "doubt",
         /// Something said earlier was refused or would be, and a model was not shown it.
         History = "history",
+        /// It holds parts that nobody can judge, and the policy refuses those.
+        Unjudged = "unjudged",
         /// Words harm.
         Toxicity = "toxicity",
         /// Nobody offers the model.

@@ -87,7 +87,7 @@ impl Content {
             Self::Parts(parts) => parts
                 .iter()
                 .filter_map(|part| match part {
-                    Part::Text { text } => Some(text.as_str()),
+                    Part::Text { text } | Part::Document { text } => Some(text.as_str()),
                     Part::Unjudged { .. } => None,
                 })
                 .collect::<Vec<_>>()
@@ -103,6 +103,11 @@ impl Content {
 pub enum Part {
     /// Text, judged.
     Text {
+        /// The text.
+        text: String,
+    },
+    /// A file that is text: judged like text, and data for a model rather than anybody's words.
+    Document {
         /// The text.
         text: String,
     },

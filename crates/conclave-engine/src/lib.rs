@@ -38,5 +38,5 @@ pub use matter::{
     Matter, MatterContent, Memory, PriorApproval, Purpose, RefusedText, Remembered, Turn,
 };
 pub use per_tenant::PerTenant;
-pub use settings::{AuditFailure, OnDoubt, Settings, StreamPolicy};
+pub use settings::{AuditFailure, OnDoubt, Settings, StreamPolicy, UnjudgedParts};
 pub use talk::Vectors;

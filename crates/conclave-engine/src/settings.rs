@@ -1,7 +1,7 @@
 //! What an operator may set about turns; what the directives fix is not here.
 
 use conclave_core::{Bars, Mode, Scrutiny, Sensitivity};
-pub use conclave_govern::{AuditFailure, OnDoubt};
+pub use conclave_govern::{AuditFailure, OnDoubt, UnjudgedParts};
 use conclave_ledger::{Draft, Kind};
 use conclave_ports::Stamp;
 use std::time::Duration;
@@ -22,8 +22,10 @@ pub enum StreamPolicy {
 pub struct Settings {
     /// Candidates asked of a model for one reply.
     pub attempts_max: u8,
-    /// How long a turn may take.
+    /// How long a model may be silent: before the first of a reply comes, and between two pieces of it.
     pub turn_deadline: Duration,
+    /// How long a whole reply may take that keeps coming.
+    pub reply_timeout: Duration,
     /// How long a turn may take when the person is in crisis.
     pub crisis_deadline: Duration,
     /// How long a panel may take.
@@ -38,6 +40,8 @@ pub struct Settings {
     pub block_injection: bool,
     /// What happens to an input in doubt; a tenant may be stricter.
     pub on_doubt: OnDoubt,
+    /// What happens to parts that nobody can judge; a tenant may be stricter.
+    pub unjudged: UnjudgedParts,
     /// Whether people look at what waits; a message says so where the tenant has somebody who does.
     pub staffed: bool,
     /// What happens to a reply whose decision no disk takes; a tenant may be stricter.
@@ -62,7 +66,8 @@ impl Settings {
     pub fn standard(pseudonym_key: [u8; 32]) -> Self {
         Self {
             attempts_max: 3,
-            turn_deadline: Duration::from_secs(30),
+            turn_deadline: Duration::from_secs(120),
+            reply_timeout: Duration::from_secs(600),
             crisis_deadline: Duration::from_secs(8),
             panel_deadline: Duration::from_millis(500),
             scrutiny_min: Scrutiny::Normal,
@@ -70,6 +75,7 @@ impl Settings {
             modes_allowed: Mode::ALL.to_vec(),
             block_injection: false,
             on_doubt: OnDoubt::Flag,
+            unjudged: UnjudgedParts::Pass,
             staffed: false,
             audit_failure: AuditFailure::Hold,
             stream: StreamPolicy::Buffered,

@@ -407,12 +407,12 @@ struct ReadHistory {
 
 fn history_finding(found: &HistoryReading, monitor: bool) -> Finding {
     let why = match (found.refused.len(), found.has_orders) {
-        (0, _) => "A tool's words give orders to the model; they were marked as data.",
+        (0, _) => "What a tool or a file brought gives orders to the model; it was marked as data.",
         (_, false) => {
             "Something said earlier is over its line or was not read in time; the model is not shown it."
         }
         (_, true) => {
-            "Something said earlier is over its line, and a tool's words give orders to the model."
+            "Something said earlier is over its line, and what a tool or a file brought gives orders."
         }
     };
     let (kind, phase) = (GuardKind::Interpretation, Phase::Before);

@@ -103,6 +103,13 @@ impl ApiError {
                 message,
             ),
             GuardCode::InsufficientQuota => Self::insufficient_quota(message, None),
+            GuardCode::Unjudged => Self::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                "unjudged_content",
+                message,
+            )
+            .at_field("messages"),
             GuardCode::Cultural
             | GuardCode::Sacred
             | GuardCode::NoElders

@@ -15,4 +15,4 @@ mod wire;
 pub use admission::limits::GatewayLimits;
 pub use connection::serve::{ServerState, serve};
 pub use routes::{OPENAPI, ROUTES, Route, router};
-pub use state::{Gateway, GatewaySettings, Services};
+pub use state::{Gateway, GatewaySettings, LinkCheck, Services};

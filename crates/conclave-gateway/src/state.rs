@@ -17,6 +17,16 @@ use conclave_recipes::RecipeRunner;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
+/// Says why a provider may not be asked to fetch from an address that a client names.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkCheck(pub fn(&str) -> Result<(), String>);
+
+impl Default for LinkCheck {
+    fn default() -> Self {
+        Self(|_| Err("no address is permitted".to_owned()))
+    }
+}
+
 /// How the gateway answers, where configuration has a say.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GatewaySettings {
@@ -24,6 +34,8 @@ pub struct GatewaySettings {
     pub reply_on_input_block: bool,
     /// The `conclave` key is left out of replies, for clients that refuse unknown fields.
     pub omit_own_fields: bool,
+    /// Whether a provider may be asked to fetch from an address that a client names; the error says why not.
+    pub link_check: LinkCheck,
     /// How fast anybody may ask.
     pub rates: Rates,
     /// How many requests a minute without a valid key are looked at; 0 for all.

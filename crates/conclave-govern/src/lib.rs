@@ -35,7 +35,7 @@ pub use names::{NAME_BYTES_MAX, Unfit};
 pub use period::{Period, date_of, day_of, parse_date};
 pub use policy::{
     Allowance, AuditFailure, Breaker, CareOffer, MessageData, OnDoubt, PersonalDataPolicy,
-    PolicyError, ReplyData, TenantPolicy,
+    PolicyError, ReplyData, TenantPolicy, UnjudgedParts,
 };
 pub use protocol::{Mention, Protocol, Restriction, Term, community_id};
 pub use rates::{RATE_MAX, Rate, Rates};

@@ -63,6 +63,17 @@ pub enum OnDoubt {
     Block,
 }
 
+/// What happens to images, sounds and files that nobody can judge; the stricter is the greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnjudgedParts {
+    /// They are passed on, and the decision says so.
+    #[default]
+    Pass,
+    /// The request is refused.
+    Refuse,
+}
+
 /// Whether a reply to somebody who seems to have a hard time ends with a sentence that offers help.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -211,6 +222,9 @@ pub struct TenantPolicy {
     /// What happens to an input in doubt; stricter than the operator's only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_doubt: Option<OnDoubt>,
+    /// What happens to parts that nobody can judge; stricter than the operator's only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<UnjudgedParts>,
     /// Whether help is offered beside replies to people who seem to have a hard time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub care: Option<CareOffer>,
@@ -256,6 +270,7 @@ impl Default for TenantPolicy {
             bars_min: None,
             block_injection: false,
             on_doubt: None,
+            unjudged: None,
             care: None,
             personal_data: PersonalDataPolicy::default(),
             monitor_guards: Vec::new(),
@@ -490,6 +505,7 @@ impl TenantPolicy {
         };
         self.block_injection |= defaults.block_injection;
         self.on_doubt = self.on_doubt.max(defaults.on_doubt);
+        self.unjudged = self.unjudged.max(defaults.unjudged);
         self.personal_data = self.personal_data.strictest(defaults.personal_data);
         self.rates = self.rates.strictest(defaults.rates);
         self

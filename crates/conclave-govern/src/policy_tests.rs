@@ -139,6 +139,10 @@ fn only_what_the_operator_states_about_replies_binds_a_tenant() {
 #[test]
 fn a_doubt_is_refused_where_either_says_so_and_care_is_the_tenants_to_switch() {
     let policy = |value: serde_json::Value| TenantPolicy::parse(value).unwrap();
+    let refuse = policy(json!({"unjudged": "refuse"}));
+    let pass = policy(json!({"unjudged": "pass"}));
+    assert_eq!(pass.clone().over(&refuse).unjudged, Some(UnjudgedParts::Refuse));
+    assert_eq!(refuse.over(&pass).unjudged, Some(UnjudgedParts::Refuse));
     let block = policy(json!({"on_doubt": "block", "care": "off"}));
     let flag = policy(json!({"on_doubt": "flag", "care": "on"}));
     let none = TenantPolicy::default();
@@ -154,6 +158,7 @@ fn a_wrong_word_about_doubt_or_care_is_refused_with_what_may_stand_there() {
     for (policy, wanted) in [
         (json!({"on_doubt": "ignore"}), ["flag", "block"]),
         (json!({"care": "never"}), ["on", "off"]),
+        (json!({"unjudged": "ignore"}), ["pass", "refuse"]),
     ] {
         let error = TenantPolicy::parse(policy).unwrap_err().to_string();
         assert!(wanted.iter().all(|word| error.contains(word)), "{error}");

@@ -110,9 +110,11 @@ impl Instinct {
             }
             GuardCode::Cultural | GuardCode::Sacred | GuardCode::NoElders => Duty::Culture,
             GuardCode::Injection => return Some(self.for_category(Category::Injection)),
-            GuardCode::Harmful | GuardCode::Doubt | GuardCode::History | GuardCode::Toxicity => {
-                return Some(DirectiveId::FIRST);
-            }
+            GuardCode::Harmful
+            | GuardCode::Doubt
+            | GuardCode::History
+            | GuardCode::Unjudged
+            | GuardCode::Toxicity => return Some(DirectiveId::FIRST),
             GuardCode::GuardFailed => match finding.guard {
                 GuardKind::Culture => Duty::Culture,
                 GuardKind::Consent => Duty::Consent,

@@ -34,6 +34,9 @@ pub enum AddressError {
     /// A private address without permission.
     #[error("{0} is a private address; set allow_private for this provider if that is meant")]
     Private(IpAddr),
+    /// A name that means something inside.
+    #[error("`{0}` is a name of the inside")]
+    Inside(String),
     /// A name that has no address we may use.
     #[error("the host has no permitted address")]
     NoneLeft,
@@ -138,6 +141,60 @@ impl BaseUrl {
     pub fn is_encrypted(&self) -> bool {
         self.url.scheme() == "https"
     }
+}
+
+/// How names end that mean something inside a house, a cluster or a cloud, or that resolve to whatever address
+/// stands in them.
+const INSIDE: [&str; 18] = [
+    "localhost",
+    "local",
+    "internal",
+    "intranet",
+    "lan",
+    "home",
+    "corp",
+    "private",
+    "home.arpa",
+    "localdomain",
+    "svc",
+    "test",
+    "invalid",
+    "nip.io",
+    "sslip.io",
+    "xip.io",
+    "localtest.me",
+    "lvh.me",
+];
+
+/// Whether somebody else may be made to fetch from this URL, such as a provider that stands in our network. Names
+/// are not looked up: what is fetched later may have another address by then.
+///
+/// # Errors
+/// Which rule it breaks.
+pub fn check_fetched_url(text: &str) -> Result<(), AddressError> {
+    // Readers do not agree on what these mean, so that what was checked may not be what is fetched.
+    let is_odd = |one: char| one == '\\' || one.is_whitespace() || one.is_control();
+    if text.contains(is_odd) {
+        return Err(AddressError::NotAUrl);
+    }
+    let url = Url::parse(text).map_err(|_| AddressError::NotAUrl)?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(AddressError::Scheme);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(AddressError::Extras);
+    }
+    let host = url.host_str().ok_or(AddressError::NotAUrl)?.trim_end_matches('.');
+    if let Some(address) = literal_address(host) {
+        return AddressPolicy::Public.admit(address);
+    }
+    let is_below = |end: &&str| {
+        host.strip_suffix(*end).is_some_and(|start| start.is_empty() || start.ends_with('.'))
+    };
+    if !host.contains('.') || INSIDE.iter().any(is_below) {
+        return Err(AddressError::Inside(host.to_owned()));
+    }
+    Ok(())
 }
 
 /// The URL parser has already turned decimal, octal and hexadecimal forms into dotted ones.

@@ -129,3 +129,64 @@ async fn only_permitted_addresses_are_handed_out() {
     let none = resolve(AddressPolicy::Public, &["127.0.0.1:0"]).await;
     assert_eq!(none, Err(AddressError::NoneLeft.to_string()));
 }
+
+#[test]
+fn nobody_is_made_to_fetch_from_inside() {
+    for inside in [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://2852039166/",
+        "http://0xa9fea9fe/",
+        "http://0251.0376.0251.0376/",
+        "http://0xa9.254.0251.254/",
+        "http://169.254.43518/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://[::ffff:a9fe:a9fe]/",
+        "http://[fe80::1]/",
+        "http://[fd00:ec2::254]/",
+        "http://[64:ff9b::a9fe:a9fe]/",
+        "http://[2002:a9fe:a9fe::]/",
+        "http://127.0.0.1:8420/",
+        "http://127.1/",
+        "http://0/",
+        "http://[::1]/",
+        "http://[::]/",
+        "http://10.0.0.1/",
+        "http://172.16.0.1/",
+        "http://192.168.1.1/",
+        "http://100.64.0.1/",
+        "http://100.100.100.200/",
+        "http://\u{ff11}\u{ff10}.0.0.1/",
+        "http://\u{2460}0.0.0.1/",
+        "http://localhost/",
+        "http://LOCALHOST./",
+        "http://a.localhost/",
+        "http://metadata.google.internal/",
+        "http://metadata/",
+        "http://printer.local/",
+        "http://db.default.svc/",
+        "http://127.0.0.1.nip.io/",
+        "http://localtest.me/",
+        "https://user@example.com/",
+        "http://example.com\\@169.254.169.254/",
+        "http://exam\tple.com/",
+        " http://example.com/",
+        "file:///etc/passwd",
+        "gopher://example.com/",
+        "//example.com/a.png",
+        "example.com/a.png",
+        "",
+    ] {
+        assert!(check_fetched_url(inside).is_err(), "{inside:?}");
+    }
+    for public in [
+        "https://example.com/a.png?width=3&x=http://10.0.0.1/#top",
+        "http://example.com:8080/a",
+        "https://8.8.8.8/a.png",
+        "https://[2606:4700::1111]/a.png",
+        "https://b\u{fc}cher.example.com/",
+        "https://internal.example.com/",
+        "https://notlocalhost.com/",
+    ] {
+        assert_eq!(check_fetched_url(public), Ok(()), "{public}");
+    }
+}

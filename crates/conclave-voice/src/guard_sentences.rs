@@ -61,6 +61,10 @@ const fn sentences(code: GuardCode) -> (&'static str, &'static str) {
             "Something said earlier in the conversation was not passed on to the model.",
             "会話の前のほうの内容の一部は、モデルに渡されませんでした。",
         ),
+        GuardCode::Unjudged => (
+            "It holds an image, a sound or a file that nobody can check here, so it was not passed on.",
+            "ここでは確認できない画像・音声・ファイルが含まれていたため、先へ進めませんでした。",
+        ),
         GuardCode::UnknownModel => {
             ("This model is not offered here.", "このモデルはここでは提供されていません。")
         }

@@ -3,7 +3,7 @@
 use crate::bare;
 use crate::config::{
     AuditFailureName, Config, ModeName, OnDoubtName, OnInjection, OnInputBlock, ScrutinyName,
-    StreamName,
+    StreamName, UnjudgedName,
 };
 use crate::outbox::GuardedPost;
 use crate::own_files;
@@ -15,7 +15,7 @@ use conclave_engine::{
     Archive, BuiltIn, Clock, Engine, Entropy, KeyDesk, Ledger, Memory, Panel, Places, Records,
     Settings, Subjects, Verifier, standard_guards,
 };
-use conclave_gateway::{GatewayLimits, GatewaySettings, Services};
+use conclave_gateway::{GatewayLimits, GatewaySettings, LinkCheck, Services};
 use conclave_govern::Jurisdictions;
 use conclave_instinct::{Instinct, PinnedKey};
 use conclave_money::{Policies, Steward, StewardState};
@@ -108,7 +108,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Services> {
     };
     let now_ms = ground.clock.now_ms();
     let steward =
-        Arc::new(steward(config, ground.steward.clone(), now_ms, settings.turn_deadline)?);
+        Arc::new(steward(config, ground.steward.clone(), now_ms, settings.reply_timeout)?);
     let hand_out = GuardedHandOut {
         people: ground.people.clone(),
         governance: ground.people.clone(),
@@ -294,6 +294,11 @@ pub fn gateway_settings(config: &Config) -> GatewaySettings {
     GatewaySettings {
         reply_on_input_block: config.policy.on_input_block == OnInputBlock::Reply,
         omit_own_fields: config.policy.omit_own_fields,
+        link_check: LinkCheck(if config.policy.allow_private_urls {
+            |_| Ok(())
+        } else {
+            |url| conclave_models::check_fetched_url(url).map_err(|error| error.to_string())
+        }),
         rates: config.rate_limits.rates(),
         keyless_requests_per_minute: config.rate_limits.keyless_requests_per_minute,
     }
@@ -318,6 +323,7 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> anyhow::Result<Settings
     Ok(Settings {
         attempts_max: rules.attempts_max,
         turn_deadline: Duration::from_millis(rules.turn_deadline_ms),
+        reply_timeout: Duration::from_millis(rules.reply_timeout_ms),
         crisis_deadline: Duration::from_millis(rules.crisis_deadline_ms),
         panel_deadline: Duration::from_millis(rules.panel_deadline_ms),
         scrutiny_min: match rules.scrutiny_min {
@@ -340,6 +346,10 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> anyhow::Result<Settings
         on_doubt: match config.policy.on_doubt {
             OnDoubtName::Flag => conclave_engine::OnDoubt::Flag,
             OnDoubtName::Block => conclave_engine::OnDoubt::Block,
+        },
+        unjudged: match config.policy.unjudged {
+            UnjudgedName::Pass => conclave_engine::UnjudgedParts::Pass,
+            UnjudgedName::Refuse => conclave_engine::UnjudgedParts::Refuse,
         },
         policy: digest(config)?,
         ..Settings::standard(pseudonym_key)

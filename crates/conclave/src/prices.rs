@@ -60,7 +60,7 @@ pub fn steward(
     config: &Config,
     state: Arc<StewardState>,
     now_ms: u64,
-    turn_deadline: Duration,
+    reply_timeout: Duration,
 ) -> anyhow::Result<Steward> {
     let prices = Prices::of(config, now_ms)?;
     let mut policies = BTreeMap::new();
@@ -80,7 +80,7 @@ pub fn steward(
     let fees = config.verifiers.values().filter_map(fee).collect();
     let mut known = prices.0;
     known.insert(Builtin::NAME.to_owned(), Price::default());
-    let steward = Steward::new(state, policies, known, turn_deadline);
+    let steward = Steward::new(state, policies, known, reply_timeout);
     Ok(steward.with_stand_ins(others).with_fees(fees))
 }
 

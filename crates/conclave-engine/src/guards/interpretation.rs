@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::matter::{Matter, Purpose, long_text, off_thread};
 use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Mode, Phase, TenantId};
 use conclave_detect::Reading;
-use conclave_govern::OnDoubt;
+use conclave_govern::{OnDoubt, UnjudgedParts};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -63,6 +63,13 @@ fn look(engine: &Engine, matter: &Matter) -> Finding {
         }
         if let Some(why) = doubt_refusal(engine, matter).filter(|_| is_doubt) {
             return blocked(GuardCode::Harmful, why.to_owned());
+        }
+        let refuses_unjudged = matter.policy().unjudged.max(Some(engine.settings.unjudged))
+            == Some(UnjudgedParts::Refuse);
+        let talks = matter.purpose == Purpose::Chat;
+        if refuses_unjudged && talks && matter.content.has_unjudged() {
+            let why = "It holds parts that nobody can judge, and the policy refuses those.";
+            return blocked(GuardCode::Unjudged, why.to_owned());
         }
         let blocks = engine.settings.block_injection || matter.policy().block_injection;
         // Crisis wins contact over everything that could stop a turn.

@@ -34,8 +34,10 @@ pub enum HistoryOrigin {
     Person,
     /// An earlier reply, as the client has it.
     Assistant,
-    /// What a tool or a file brought.
+    /// What a tool brought.
     Tool,
+    /// A file that is text, in an earlier message or in the one that is answered.
+    Document,
     /// A name, the arguments of an earlier call, or the description of a tool.
     Aside,
 }
@@ -143,7 +145,9 @@ pub(crate) fn read_history(
             }
         };
         let Some(reading) = reading else { continue };
-        if one.origin == HistoryOrigin::Tool {
+        let is_brought = matches!(one.origin, HistoryOrigin::Tool | HistoryOrigin::Document);
+        let has_no_say = one.origin == HistoryOrigin::Tool || !lines.refuses(&reading);
+        if is_brought && has_no_say {
             if reading.injection.is_injection() && !lines.floor_alone {
                 has_orders = true;
                 *slot = Some(data_of_tool(&without_orders(&one.text, &reading), lines.language));

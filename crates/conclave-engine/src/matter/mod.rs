@@ -96,6 +96,10 @@ pub trait MatterContent: Send + Sync {
     fn own_words(&self) -> String {
         self.texts(Phase::Before).join("\n")
     }
+    /// Whether a model would be shown images, sounds or files that nobody can judge.
+    fn has_unjudged(&self) -> bool {
+        false
+    }
     /// How far the input is beyond what a model may read, where that is limited.
     fn excess_tokens(&self) -> Option<ExcessTokens> {
         None

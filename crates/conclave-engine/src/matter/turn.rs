@@ -102,8 +102,10 @@ impl TurnContent {
                 asked = message.content.as_text().into_owned();
             }
             let asked = if message.role == Role::Assistant { asked.as_str() } else { "" };
-            all.extend(parts(message).into_iter().map(|text| {
-                let (text, asked) = (text.to_owned(), asked.to_owned());
+            all.extend(spoken_parts(message).into_iter().map(|part| {
+                // A file gives no orders, whenever it was brought.
+                let origin = if part.is_document { Some(HistoryOrigin::Document) } else { origin };
+                let (text, asked) = (part.text.to_owned(), asked.to_owned());
                 Some(HistoryText { origin: origin?, text, asked })
             }));
         }
@@ -154,6 +156,14 @@ impl MatterContent for TurnContent {
         let people =
             messages.filter(|one| matches!(one["role"].as_str(), Some("user" | "assistant")));
         people.filter_map(|one| one["name"].as_str()).map(Cow::Borrowed).collect()
+    }
+
+    fn has_unjudged(&self) -> bool {
+        let is_unjudged = |part: &Part| matches!(part, Part::Unjudged { .. });
+        self.turn.conversation.iter().any(|message| match &message.content {
+            Said::Text(_) => false,
+            Said::Parts(parts) => parts.iter().any(is_unjudged),
+        })
     }
 
     fn replace(&mut self, phase: Phase, texts: Vec<Option<String>>) {
@@ -230,20 +240,29 @@ pub(crate) fn said_bytes(conversation: &[Message]) -> usize {
     conversation.iter().map(|message| message.content.as_text().len()).sum()
 }
 
+/// A text of a message, and whether it is that of a file.
+struct SpokenPart<'a> {
+    text: &'a str,
+    is_document: bool,
+}
+
 fn parts(message: &Message) -> Vec<&str> {
-    match &message.content {
-        Said::Text(text) => vec![text.as_str()],
+    spoken_parts(message).into_iter().map(|part| part.text).collect()
+}
+
+fn spoken_parts(message: &Message) -> Vec<SpokenPart<'_>> {
+    let all = match &message.content {
+        Said::Text(text) => vec![SpokenPart { text, is_document: false }],
         Said::Parts(parts) => parts
             .iter()
             .filter_map(|part| match part {
-                Part::Text { text } => Some(text.as_str()),
+                Part::Text { text } => Some(SpokenPart { text, is_document: false }),
+                Part::Document { text } => Some(SpokenPart { text, is_document: true }),
                 Part::Unjudged { .. } => None,
             })
             .collect(),
-    }
-    .into_iter()
-    .filter(|text| !text.is_empty())
-    .collect()
+    };
+    all.into_iter().filter(|part| !part.text.is_empty()).collect()
 }
 
 fn replaced(message: &Message, others: &HashMap<String, String>) -> Message {
@@ -255,6 +274,7 @@ fn replaced(message: &Message, others: &HashMap<String, String>) -> Message {
                 .iter()
                 .map(|part| match part {
                     Part::Text { text } => Part::Text { text: other(text) },
+                    Part::Document { text } => Part::Document { text: other(text) },
                     unjudged => unjudged.clone(),
                 })
                 .collect(),
@@ -296,8 +316,8 @@ fn change_strings(value: &mut Value, others: &HashMap<String, String>) {
     }
 }
 
-/// Every description in the definitions of tools. Names in them are the tenant's, and the shape of arguments is no
-/// prose.
+/// Every description in the definitions of tools and replies, and what else is prose there. Names in them are the
+/// tenant's, and the shape of arguments is no prose.
 fn each_description<'a>(value: &'a Value, see: &mut impl FnMut(&'a str)) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| each_description(item, see)),
@@ -305,6 +325,7 @@ fn each_description<'a>(value: &'a Value, see: &mut impl FnMut(&'a str)) {
             Value::String(text) if name == DESCRIPTION && !text.is_empty() => see(text),
             other => each_description(other, see),
         }),
+        Value::String(text) if is_prose(text) => see(text),
         _ => {}
     }
 }
@@ -320,14 +341,30 @@ fn change_descriptions(value: &mut Value, others: &HashMap<String, String>) {
             }
             other => change_descriptions(other, others),
         }),
+        Value::String(text) if is_prose(text) => {
+            if let Some(other) = others.get(text) {
+                other.clone_into(text);
+            }
+        }
         _ => {}
     }
 }
 
 const DESCRIPTION: &str = "description";
 
-/// Where a request defines tools, today and as it was done before.
-const TOOLS: [&str; 2] = ["tools", "functions"];
+/// Where a request defines tools, today and as it was done before, and where the shape of a reply, also in the words
+/// of another interface.
+const TOOLS: [&str; 4] = ["tools", "functions", "response_format", "conclave"];
+/// A string of so many words, or so many letters that are written without blanks, is prose wherever it stands: a
+/// choice, an example, a title.
+const PROSE_WORDS_MIN: usize = 5;
+const PROSE_UNSPACED_MIN: usize = 12;
+
+fn is_prose(text: &str) -> bool {
+    let unspaced = |one: &char| !one.is_ascii() && one.is_alphabetic();
+    text.split_whitespace().take(PROSE_WORDS_MIN).count() == PROSE_WORDS_MIN
+        || text.chars().filter(unspaced).take(PROSE_UNSPACED_MIN).count() == PROSE_UNSPACED_MIN
+}
 
 /// What tools and files brought last: everything since the person spoke, and the whole of the last block,
 /// because several may have been asked at once. What was brought before was read in its own turn.

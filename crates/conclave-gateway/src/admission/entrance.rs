@@ -13,6 +13,7 @@ use crate::admission::tokens;
 use crate::error::ApiError;
 use crate::state::Gateway;
 use crate::wire::Inquiry;
+use crate::wire::files::check_links;
 use axum::body::Body;
 use axum::extract::Request;
 use conclave_core::{Message, Role, SessionId, TenantId, TurnContext, UserId};
@@ -321,7 +322,8 @@ impl AdmittedRequest {
     ) -> Result<TalkRequest, ApiError> {
         let streams = inquiry.stream;
         let structured = inquiry.structured;
-        let turn = self.or_count(gateway, self.make_turn(gateway, inquiry))?;
+        let links = check_links(&inquiry.body, gateway.settings().link_check);
+        let turn = self.or_count(gateway, links.and_then(|()| self.make_turn(gateway, inquiry)))?;
         Ok(TalkRequest { turn, streams, structured })
     }
 

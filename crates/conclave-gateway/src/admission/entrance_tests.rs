@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::error::Envelope;
-use serde_json::json;
 
 #[test]
 fn roles_open_only_their_own_doors() {

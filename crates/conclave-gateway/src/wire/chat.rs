@@ -5,6 +5,7 @@
 //! read for judging is an error, never passed unread.
 
 use crate::error::ApiError;
+use crate::wire::files::text_of_file;
 use crate::wire::{
     Dialect, Inquiry, ReplyHead, data_event, finish_reason, flag_field, json_object, model_field,
     own_fields, take_metadata, unsent_text, user_field,
@@ -40,7 +41,7 @@ impl ChatRequest {
     pub(crate) fn parse(document: Value) -> Result<Self, ApiError> {
         let mut body = json_object(document)?;
         let model = model_field(&body)?;
-        let conversation = read_conversation(body.get("messages"))?;
+        let conversation = read_conversation(body.get_mut("messages"))?;
         let stream = flag_field(&body, "stream")?;
         let include_usage = read_include_usage(&body)?;
         let structured = wants_json(body.get("response_format"));
@@ -92,8 +93,9 @@ pub(crate) fn read_choices(body: &Map<String, Value>) -> Result<u8, ApiError> {
     }
 }
 
-/// The messages of a chat request as they are judged.
-pub(crate) fn read_conversation(messages: Option<&Value>) -> Result<Arc<[Message]>, ApiError> {
+/// The messages of a chat request as they are judged. Files that are text are opened in them, so that what is
+/// judged is what is passed on.
+pub(crate) fn read_conversation(messages: Option<&mut Value>) -> Result<Arc<[Message]>, ApiError> {
     let list = match messages {
         Some(Value::Array(list)) if !list.is_empty() => list,
         Some(Value::Array(_)) => {
@@ -107,10 +109,10 @@ pub(crate) fn read_conversation(messages: Option<&Value>) -> Result<Arc<[Message
         let message = format!("must hold at most {MESSAGES_MAX} messages");
         return Err(ApiError::invalid("messages", message));
     }
-    list.iter().enumerate().map(|(at, value)| read_message(at, value)).collect()
+    list.iter_mut().enumerate().map(|(at, value)| read_message(at, value)).collect()
 }
 
-fn read_message(at: usize, value: &Value) -> Result<Message, ApiError> {
+fn read_message(at: usize, value: &mut Value) -> Result<Message, ApiError> {
     let path = format!("messages[{at}]");
     let Value::Object(fields) = value else {
         return Err(ApiError::invalid(path, "must be an object"));
@@ -122,7 +124,7 @@ fn read_message(at: usize, value: &Value) -> Result<Message, ApiError> {
     let role = Role::parse(role).ok_or_else(|| {
         ApiError::invalid(format!("{path}.role"), format!("`{role}` is not a role"))
     })?;
-    let content = match fields.get("content") {
+    let content = match fields.get_mut("content") {
         Some(Value::String(text)) => Content::Text(text.clone()),
         Some(Value::Array(list)) => Content::Parts(read_parts(&path, list)?),
         None | Some(Value::Null) if role == Role::Assistant => Content::Text(String::new()),
@@ -134,12 +136,19 @@ fn read_message(at: usize, value: &Value) -> Result<Message, ApiError> {
     Ok(Message { role, content })
 }
 
-fn read_parts(path: &str, list: &[Value]) -> Result<Vec<Part>, ApiError> {
-    let parts = list.iter().enumerate();
+fn read_parts(path: &str, list: &mut [Value]) -> Result<Vec<Part>, ApiError> {
+    let parts = list.iter_mut().enumerate();
     parts
         .map(|(at, value)| {
-            read_part(value)
-                .map_err(|wrong| ApiError::invalid(format!("{path}.content[{at}]"), wrong))
+            let place = |wrong| ApiError::invalid(format!("{path}.content[{at}]"), wrong);
+            let part = read_part(value).map_err(place)?;
+            let Some(text) = text_of_file(value).map_err(place)? else { return Ok(part) };
+            let mut opened = json!({"type": "text", "text": text});
+            if let Some(mark) = value.get("cache_control") {
+                opened["cache_control"] = mark.clone();
+            }
+            *value = opened;
+            Ok(Part::Document { text })
         })
         .collect()
 }

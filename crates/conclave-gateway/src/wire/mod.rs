@@ -7,6 +7,7 @@
 
 pub(crate) mod chat;
 pub(crate) mod completion;
+pub(crate) mod files;
 pub(crate) mod messages;
 pub(crate) mod moderation;
 pub(crate) mod responses;

@@ -72,6 +72,11 @@ fn ranges(config: &Config, found: &mut Findings) {
     found.range("limits.drain_grace_ms", limits.drain_grace_ms, 0, 60_000);
     found.range("deliberation.attempts_max", rules.attempts_max.into(), 1, 5);
     found.range("deliberation.turn_deadline_ms", rules.turn_deadline_ms, 1_000, 600_000);
+    found.range("deliberation.reply_timeout_ms", rules.reply_timeout_ms, 1_000, 600_000);
+    if rules.reply_timeout_ms < rules.turn_deadline_ms {
+        let message = "is less than turn_deadline_ms: a reply could not even begin in that time";
+        found.error("deliberation.reply_timeout_ms", message);
+    }
     found.range("deliberation.crisis_deadline_ms", rules.crisis_deadline_ms, 1_000, 8_000);
     found.range("deliberation.panel_deadline_ms", rules.panel_deadline_ms, 10, 10_000);
     if let Some((path, message)) = config.rate_limits.fault() {

@@ -90,6 +90,11 @@ mod tests {
             ("[deliberation]\ncrisis_deadline_ms = 20000", "deliberation.crisis_deadline_ms: "),
             ("[policy]\non_injection = \"ignore\"", "policy.on_injection: "),
             ("[policy]\non_doubt = \"ignore\"", "policy.on_doubt: "),
+            ("[policy]\nunjudged = \"ignore\"", "policy.unjudged: "),
+            (
+                "[deliberation]\nturn_deadline_ms = 9000\nreply_timeout_ms = 8000",
+                "deliberation.reply_timeout_ms: ",
+            ),
             ("[verifiers.crisis]\nmonitor = true", "verifiers.crisis: "),
             ("[verifiers.nobody]\nweight = 1", "verifiers.nobody: "),
             ("[[models]]\nname = \"m\"\nprovider = \"p\"", "models[0].provider: "),

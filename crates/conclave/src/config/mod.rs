@@ -371,9 +371,12 @@ pub struct Deliberation {
     /// Candidates asked of a model for one reply.
     #[schemars(range(min = 1, max = 5))]
     pub attempts_max: u8,
-    /// Milliseconds a turn may take.
+    /// Milliseconds a model may be silent: before the first of a reply comes, and between two pieces of it.
     #[schemars(range(min = 1_000, max = 600_000))]
     pub turn_deadline_ms: u64,
+    /// Milliseconds a whole reply may take that keeps coming; not less than `turn_deadline_ms`.
+    #[schemars(range(min = 1_000, max = 600_000))]
+    pub reply_timeout_ms: u64,
     /// Milliseconds a turn may take when the person is in crisis; at most 8,000.
     #[schemars(range(min = 1_000, max = 8_000))]
     pub crisis_deadline_ms: u64,
@@ -388,7 +391,8 @@ impl Default for Deliberation {
     fn default() -> Self {
         Self {
             attempts_max: 3,
-            turn_deadline_ms: 30_000,
+            turn_deadline_ms: 120_000,
+            reply_timeout_ms: 600_000,
             crisis_deadline_ms: 8_000,
             panel_deadline_ms: 500,
             scrutiny_min: ScrutinyName::Normal,
@@ -418,6 +422,12 @@ pub struct Policy {
     /// What an input leads to that may be meant to do harm, where one weak sign alone says so.
     #[serde(skip_serializing_if = "OnDoubtName::is_default")]
     pub on_doubt: OnDoubtName,
+    /// What happens to images, sounds and files that nobody can judge.
+    #[serde(skip_serializing_if = "UnjudgedName::is_default")]
+    pub unjudged: UnjudgedName,
+    /// Permits images and files at private, link-local and loopback addresses, for a provider that fetches them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub allow_private_urls: bool,
     /// Leaves the `conclave` key out of replies, for clients that refuse unknown fields.
     pub omit_own_fields: bool,
     /// What happens to a reply whose decision no disk takes.
@@ -453,6 +463,8 @@ impl Default for Policy {
             on_input_block: OnInputBlock::Error,
             on_injection: OnInjection::Flag,
             on_doubt: OnDoubtName::Flag,
+            unjudged: UnjudgedName::Pass,
+            allow_private_urls: false,
             omit_own_fields: false,
             audit_failure: AuditFailureName::Hold,
             stream: StreamName::Buffered,
@@ -504,6 +516,24 @@ pub enum OnDoubtName {
 }
 
 impl OnDoubtName {
+    // A policy that does not set it keeps the digest it had before this could be set.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What happens to images, sounds and files that nobody can judge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnjudgedName {
+    /// They are passed on, and the decision says so.
+    #[default]
+    Pass,
+    /// The request is refused.
+    Refuse,
+}
+
+impl UnjudgedName {
     // A policy that does not set it keeps the digest it had before this could be set.
     fn is_default(&self) -> bool {
         *self == Self::default()

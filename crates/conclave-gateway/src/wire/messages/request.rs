@@ -5,6 +5,7 @@
 
 use crate::error::ApiError;
 use crate::wire::chat::{read_conversation, wants_json};
+use crate::wire::files::text_file;
 use crate::wire::{
     Inquiry, OWN_FIELDS, flag_field, json_object, list_field, model_field, take_metadata,
     user_field,
@@ -76,7 +77,7 @@ pub(crate) fn parse_messages(document: Value, betas: &[String]) -> Result<Inquir
     body.insert(OWN_FIELDS.into(), native);
     Ok(Inquiry {
         model,
-        conversation: read_conversation(body.get("messages"))?,
+        conversation: read_conversation(body.get_mut("messages"))?,
         stream,
         choices: 1,
         structured: wants_json(body.get("response_format")),
@@ -352,7 +353,8 @@ fn unmarked_part(path: &str, at: usize, block: &Value) -> Result<Value, ApiError
             let source_kind = block.pointer("/source/type").and_then(Value::as_str);
             if source_kind == Some("text") {
                 let text = block.pointer("/source/data").and_then(Value::as_str);
-                return Ok(json!({"type": "text", "text": text.unwrap_or_default()}));
+                let title = block.get("title").and_then(Value::as_str);
+                return Ok(text_file(title, text.unwrap_or_default()));
             }
             Ok(json!({"type": "file", "file": {
                 "filename": block.get("title").and_then(Value::as_str).unwrap_or("document"),

@@ -114,7 +114,7 @@ impl ResponsesRequest {
         let kept = self.store.then(|| json!({"messages": said, "echo": echo}));
         let inquiry = Inquiry {
             model,
-            conversation: read_conversation(body.get("messages"))?,
+            conversation: read_conversation(body.get_mut("messages"))?,
             stream,
             choices: 1,
             structured: wants_json(body.get("response_format")),
@@ -314,6 +314,10 @@ fn chat_part(path: &str, part: &Value) -> Result<Value, ApiError> {
                 if let Some(value) = field(name) {
                     file.insert(name.to_owned(), value.into());
                 }
+            }
+            // In chat form an address stands where the bytes would.
+            if let Some(url) = field("file_url") {
+                file.insert("file_data".to_owned(), url.into());
             }
             Ok(json!({"type": "file", "file": file}))
         }
