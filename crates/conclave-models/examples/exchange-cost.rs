@@ -56,5 +56,6 @@ fn request() -> ModelRequest {
         attempt: 0,
         seed: 1,
         timeout: Duration::from_secs(10),
+        pause: Duration::from_secs(10),
     }
 }

@@ -68,17 +68,20 @@ impl Chain {
         pieces: Option<&Pieces>,
     ) -> Result<Candidate, ModelError> {
         let deadline = Instant::now() + request.timeout;
+        let begun_by = Instant::now() + request.pause.min(request.timeout);
         let mut asked: Vec<&HostedModel> = Vec::new();
         let mut error = None;
         let links = std::iter::once(&self.first).chain(&self.others);
         for (at, link) in links.enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() && at > 0 {
+            let silent = begun_by.saturating_duration_since(Instant::now());
+            if (left.is_zero() || silent.is_zero()) && at > 0 {
                 break;
             }
             // Somebody who may still be asked needs time too.
             let is_last = at == self.others.len();
-            request.timeout = if is_last { left } else { left / 2 };
+            request.timeout = left;
+            request.pause = if is_last { silent } else { silent / 2 };
             let is_again = asked.iter().any(|model| model.shares_provider(&link.model));
             asked.push(&link.model);
             match link.model.ask(&request, is_again, pieces).await {

@@ -28,7 +28,8 @@ pub struct ProviderConfig {
     pub api_keys: Vec<ApiKey>,
     /// What it calls the model; the name the client used where there is none.
     pub upstream_model: Option<String>,
-    /// The longest an exchange may take, whatever the request allows.
+    /// The longest it may be silent, whatever the request allows: before an answer begins, and between two pieces
+    /// of it. An answer that comes whole has to be there by then.
     pub timeout: Duration,
     /// The longest a connection may take to open.
     pub connect_timeout: Duration,
@@ -60,7 +61,7 @@ impl ProviderConfig {
             protocol: ProviderProtocol::default(),
             api_keys: Vec::new(),
             upstream_model: None,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_secs(120),
             connect_timeout: Duration::from_secs(5),
             response_bytes_max: RESPONSE_BYTES_MAX,
             reply_tokens_max: REPLY_TOKENS_MAX,

@@ -27,5 +27,6 @@ pub(crate) fn request_with(body: &Value, conversation: &[Message]) -> ModelReque
         attempt: 0,
         seed: 1,
         timeout: Duration::from_secs(5),
+        pause: Duration::from_secs(5),
     }
 }

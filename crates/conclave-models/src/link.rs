@@ -59,6 +59,8 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Bytes,
     /// How long it may take.
     pub(crate) time: Duration,
+    /// How long the provider may be silent: before its answer begins, and between two pieces of it.
+    pub(crate) pause: Duration,
     /// What the provider may quote in an error, and a log may not.
     pub(crate) conversation: &'a [Message],
     /// Whether the same provider was asked before for the same turn.
@@ -104,8 +106,10 @@ impl Link {
     /// One exchange, within its time and past the breaker.
     pub(crate) async fn ask(&self, call: &Call<'_>) -> Result<Received, Fault> {
         let start = Instant::now();
-        let time = call.time.min(self.config.timeout).min(TIME_MAX);
-        let deadline = start + time;
+        let patience = Patience {
+            deadline: start + call.time.min(TIME_MAX),
+            pause: call.pause.min(self.config.timeout),
+        };
         let permit = self
             .breaker
             .admit(start)
@@ -113,21 +117,35 @@ impl Link {
         if call.is_again && !self.retries.withdraw() {
             return Err(Fault::unreachable("it was asked before, and may not be asked more often"));
         }
-        let result = timeout_at(deadline, self.exchange(call, deadline))
-            .await
-            .unwrap_or_else(|_| Err(Fault::timeout(time >= FAIR_TIME)));
+        let result = self.exchange(call, patience.from(start), patience).await;
         let is_outage = result.as_ref().is_err_and(|fault| fault.is_outage);
         permit.report(is_outage, Instant::now());
         result
     }
 
-    async fn exchange(&self, call: &Call<'_>, deadline: Instant) -> Result<Received, Fault> {
-        let answer = self.send(call, deadline).await?;
-        if answer.status().is_success() {
-            self.read(answer, call.pieces).await
-        } else {
-            Err(self.refusal(answer, call.conversation).await)
+    /// An answer that comes in pieces has to begin by `begun_by`, one that comes whole has to be there.
+    async fn exchange(
+        &self,
+        call: &Call<'_>,
+        begun_by: Instant,
+        patience: Patience,
+    ) -> Result<Received, Fault> {
+        let late = |_elapsed| patience.fault();
+        let answer = timeout_at(begun_by, self.send(call, begun_by)).await.map_err(late)??;
+        if !answer.status().is_success() {
+            let refused = timeout_at(begun_by, self.refusal(answer, call.conversation)).await;
+            return Err(refused.unwrap_or_else(late));
         }
+        if answer.is_packed() {
+            return Err(Fault::invalid("the answer is packed, which was not asked for"));
+        }
+        if (self.config.stream_upstream || call.pieces.is_some()) && answer.is_events() {
+            let listener = Listener { pieces: call.pieces, has_heard: false };
+            return self.read_events(answer, begun_by, patience, listener).await;
+        }
+        let status = answer.status();
+        let body = timeout_at(begun_by, answer.body(self.config.response_bytes_max)).await;
+        Ok(Received::Body(status, body.map_err(late)??))
     }
 
     /// Sends the request, a second time where that is safe and the budget allows it.
@@ -180,23 +198,31 @@ impl Link {
         (now + wait < deadline).then_some((wait, key))
     }
 
-    async fn read(&self, answer: Answer, pieces: Option<&Pieces>) -> Result<Received, Fault> {
-        let bytes_max = self.config.response_bytes_max;
-        if answer.is_packed() {
-            return Err(Fault::invalid("the answer is packed, which was not asked for"));
-        }
-        let streams = self.config.stream_upstream || pieces.is_some();
-        if streams && answer.is_events() {
-            let events: Box<dyn ReplyEvents> = match self.config.protocol {
-                ProviderProtocol::Anthropic => Box::<MessageStream>::default(),
-                ProviderProtocol::OpenAi | ProviderProtocol::Azure { .. } => {
-                    Box::<Accumulator>::default()
-                }
-            };
-            return read_events(answer, bytes_max, pieces, events).await.map(Received::Proposal);
-        }
-        let status = answer.status();
-        Ok(Received::Body(status, answer.body(bytes_max).await?))
+    /// Puts a reply together that comes as events, and hands its text on meanwhile.
+    async fn read_events(
+        &self,
+        answer: Answer,
+        begun_by: Instant,
+        patience: Patience,
+        mut listener: Listener<'_>,
+    ) -> Result<Received, Fault> {
+        let mut events: Box<dyn ReplyEvents> = match self.config.protocol {
+            ProviderProtocol::Anthropic => Box::<MessageStream>::default(),
+            ProviderProtocol::OpenAi | ProviderProtocol::Azure { .. } => {
+                Box::<Accumulator>::default()
+            }
+        };
+        let stream = EventStream {
+            answer,
+            bytes_max: self.config.response_bytes_max,
+            due: begun_by,
+            patience,
+        };
+        let read = stream.feed(&mut *events, &mut listener).await;
+        // Another model cannot go on where this one stopped, once somebody has read its words.
+        read.and_then(|()| events.finish())
+            .map(Received::Proposal)
+            .map_err(|fault| if listener.has_heard { fault.conclusive() } else { fault })
     }
 
     async fn refusal(&self, answer: Answer, conversation: &[Message]) -> Fault {
@@ -217,48 +243,87 @@ impl Link {
     }
 }
 
-async fn read_events(
-    answer: Answer,
-    bytes_max: usize,
-    pieces: Option<&Pieces>,
-    mut events: Box<dyn ReplyEvents>,
-) -> Result<Proposal, Fault> {
-    let read = feed_events(answer, bytes_max, pieces, &mut *events).await;
-    // Another model cannot go on where this one stopped, once somebody has read its words.
-    let may_stand_in = !events.has_handed_on();
-    read.and_then(|()| events.finish())
-        .map_err(|fault| if may_stand_in { fault } else { fault.conclusive() })
+/// How long a provider is waited for.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// The whole exchange ends by then.
+    deadline: Instant,
+    /// How long it may be silent.
+    pause: Duration,
 }
 
-async fn feed_events(
-    mut answer: Answer,
-    bytes_max: usize,
-    pieces: Option<&Pieces>,
-    events: &mut dyn ReplyEvents,
-) -> Result<(), Fault> {
-    let mut bytes = 0;
-    loop {
-        let piece = match answer.piece().await {
-            Ok(Some(piece)) => piece,
-            Ok(None) => return Ok(()),
-            // A connection that breaks after the reply was complete takes nothing away from it.
-            Err(_) if events.is_complete() => return Ok(()),
-            Err(fault) => return Err(fault),
-        };
-        bytes += piece.len();
-        if bytes > bytes_max {
-            return Err(Fault::too_large(format!("the stream has more than {bytes_max} bytes")));
-        }
-        let is_done = events.feed(&piece)?;
-        if let Some(pieces) = pieces
+impl Patience {
+    /// Until when something has to come that has not come at this moment.
+    fn from(self, moment: Instant) -> Instant {
+        self.deadline.min(moment + self.pause)
+    }
+
+    /// It took too long.
+    fn fault(self) -> Fault {
+        Fault::timeout(self.pause >= FAIR_TIME)
+    }
+}
+
+/// Whoever reads a reply while it is being written.
+struct Listener<'a> {
+    pieces: Option<&'a Pieces>,
+    /// Whether any text reached them.
+    has_heard: bool,
+}
+
+impl Listener<'_> {
+    async fn tell(&mut self, events: &mut dyn ReplyEvents) {
+        if let Some(pieces) = self.pieces
             && let Some(text) = events.fresh_text()
         {
             // Whoever does not listen any more still gets the whole.
-            let _ = pieces.send(text).await;
+            self.has_heard |= pieces.send(text).await.is_ok();
         }
-        if is_done {
-            drain(answer);
-            return Ok(());
+    }
+}
+
+/// An answer that comes as events.
+struct EventStream {
+    answer: Answer,
+    bytes_max: usize,
+    /// When the next piece of the reply has to be there.
+    due: Instant,
+    patience: Patience,
+}
+
+impl EventStream {
+    /// Reads it to its end. Comments and pings keep a connection alive; they are no pieces of a reply, while what a
+    /// model thinks before it writes is.
+    async fn feed(
+        mut self,
+        events: &mut dyn ReplyEvents,
+        listener: &mut Listener<'_>,
+    ) -> Result<(), Fault> {
+        let mut bytes = 0;
+        loop {
+            let piece = match timeout_at(self.due, self.answer.piece()).await {
+                Ok(Ok(Some(piece))) => piece,
+                Ok(Ok(None)) => return Ok(()),
+                // What breaks after the reply was complete takes nothing away from it.
+                Ok(Err(_)) | Err(_) if events.is_complete() => return Ok(()),
+                Ok(Err(fault)) => return Err(fault),
+                Err(_elapsed) => return Err(self.patience.fault()),
+            };
+            bytes += piece.len();
+            if bytes > self.bytes_max {
+                let most = self.bytes_max;
+                return Err(Fault::too_large(format!("the stream has more than {most} bytes")));
+            }
+            let before = events.progress();
+            let is_done = events.feed(&piece)?;
+            listener.tell(events).await;
+            if is_done {
+                drain(self.answer);
+                return Ok(());
+            }
+            if events.progress() > before {
+                self.due = self.patience.from(Instant::now());
+            }
         }
     }
 }
@@ -271,3 +336,7 @@ fn drain(mut answer: Answer) {
     }
     tokio::spawn(answer.beginning(ERROR_BYTES_MAX, DRAIN_TIME));
 }
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

@@ -21,8 +21,8 @@ pub(crate) trait ReplyEvents: Send {
     fn feed(&mut self, bytes: &[u8]) -> Result<bool, Fault>;
     /// The text that has come since this was last asked.
     fn fresh_text(&mut self) -> Option<String>;
-    /// Whether any text was handed on.
-    fn has_handed_on(&self) -> bool;
+    /// How many pieces of the reply have come, of whatever it is made: a model that thinks is not silent.
+    fn progress(&self) -> u64;
     /// Whether the provider said that the reply is complete, so that nothing of it can still come.
     fn is_complete(&self) -> bool;
     /// The reply, once the stream has ended.
@@ -40,6 +40,7 @@ pub(crate) struct Accumulator {
     is_done: bool,
     /// How much of the text was handed on.
     handed_on: usize,
+    progress: u64,
 }
 
 #[derive(Debug, Default)]
@@ -112,8 +113,8 @@ impl ReplyEvents for Accumulator {
         (!fresh.is_empty()).then_some(fresh)
     }
 
-    fn has_handed_on(&self) -> bool {
-        self.handed_on > 0
+    fn progress(&self) -> u64 {
+        self.progress
     }
 
     fn is_complete(&self) -> bool {
@@ -172,6 +173,7 @@ impl Accumulator {
         }
         let first = |choice: &ChunkChoice<'_>| choice.index == 0;
         let choices = chunk.choices.unwrap_or_default();
+        self.progress += u64::from(!choices.is_empty());
         for choice in choices.into_iter().filter(first) {
             if let Some(delta) = choice.delta {
                 self.take_delta(delta)?;

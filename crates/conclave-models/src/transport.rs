@@ -212,6 +212,13 @@ pub(crate) struct Answer {
     response: Response,
 }
 
+#[cfg(test)]
+impl From<Response> for Answer {
+    fn from(response: Response) -> Self {
+        Self { response }
+    }
+}
+
 impl Answer {
     pub(crate) fn status(&self) -> StatusCode {
         self.response.status()

@@ -30,8 +30,10 @@ use conclave_ports::{Model, ModelError, ModelRequest, UpstreamRefusal};
 use conclave_verifiers::Case;
 use conclave_voice::{FieldState, Language, Shaping, doubt_advisory};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 use verdicts::Grounds;
 
@@ -44,7 +46,12 @@ pub(crate) struct Course<'a> {
     pub model: &'a dyn Model,
     pub field: Arc<FieldState>,
     pub limits: Limits,
+    /// When a reply has to be there as a whole.
     pub deadline: Instant,
+    /// When the first of it has to be there: a model that has said nothing by then is not asked again.
+    pub begun_by: Instant,
+    /// How long a model may be silent.
+    pub pause: Duration,
 }
 
 impl<'a> Course<'a> {
@@ -57,13 +64,19 @@ impl<'a> Course<'a> {
     ) -> Self {
         let crisis = matter.crisis().is_crisis();
         let settings = &engine.settings;
-        let whole = if crisis { settings.crisis_deadline } else { settings.turn_deadline };
+        let (pause, whole) = match crisis {
+            true => (settings.crisis_deadline, settings.crisis_deadline),
+            false => (settings.turn_deadline, settings.reply_timeout.max(settings.turn_deadline)),
+        };
+        let [pause, whole] = [pause, whole].map(|time| time.saturating_sub(RECORDING_RESERVE));
         Self {
             matter,
             model,
             field,
             limits: Limits { attempts_max, bars: engine.bars(matter), crisis },
-            deadline: matter.started + whole.saturating_sub(RECORDING_RESERVE),
+            deadline: matter.started + whole,
+            begun_by: matter.started + pause,
+            pause,
         }
     }
 
@@ -91,7 +104,27 @@ impl<'a> Course<'a> {
             attempt,
             seed: seed.wrapping_add(u64::from(attempt)),
             timeout: self.time_left(),
+            pause: self.pause.min(self.time_left()),
         }
+    }
+
+    /// Asks a model for a whole reply. A client that reads events waits as long as one flows, whether or not it is
+    /// shown the pieces, so that the model is asked for them.
+    fn ask(&self, request: ModelRequest) -> Asking<'_> {
+        if self.turn().body.get("stream") == Some(&Value::Bool(true)) {
+            let (nobody_listens, _) = mpsc::channel(1);
+            let asked = self.model.generate_in_pieces(request, nobody_listens);
+            return Asking { asked, patience_ends: self.deadline };
+        }
+        // What comes whole begins when it is there.
+        let patience_ends = self.deadline.min(Instant::now() + request.pause);
+        Asking { asked: self.model.generate(request), patience_ends }
+    }
+
+    /// Whether a model said nothing in all the time it had for a first word.
+    fn was_silent(&self, candidate: &Result<Candidate, GenerationFailure>) -> bool {
+        let is_late = matches!(candidate, Err(GenerationFailure::Timeout));
+        is_late && Instant::now() >= self.begun_by
     }
 
     /// What a model is told beside the conversation; in doubt also what to be careful about.
@@ -108,14 +141,10 @@ impl<'a> Course<'a> {
     }
 
     /// What a model answers, if it does in time.
-    async fn answer_in_time(
-        &self,
-        attempt: u8,
-        asked: BoxFuture<'_, Result<Candidate, ModelError>>,
-    ) -> ModelAnswer {
+    async fn answer_in_time(&self, attempt: u8, asking: Asking<'_>) -> ModelAnswer {
         let model = self.matter.model.as_deref().unwrap_or_default();
         let answered = async {
-            match timeout_at(self.deadline, asked).await {
+            match timeout_at(asking.patience_ends, asking.asked).await {
                 Ok(Ok(candidate)) => ModelAnswer { candidate: Ok(candidate), upstream: None },
                 Ok(Err(error)) => {
                     tracing::warn!(model, %error, "the model gave no candidate");
@@ -131,6 +160,12 @@ impl<'a> Course<'a> {
             |answered: &ModelAnswer| spans::about_model(model, attempt, &answered.candidate);
         trace::span("chat", SpanKind::Client, answered, report).await
     }
+}
+
+/// A question to a model, and until when its answer is waited for.
+pub(crate) struct Asking<'a> {
+    pub asked: BoxFuture<'a, Result<Candidate, ModelError>>,
+    pub patience_ends: Instant,
 }
 
 /// What came of asking a model once.
@@ -170,11 +205,14 @@ impl Engine {
             match deliberation.next() {
                 Step::Generate { attempt, reasons } => {
                     let asked = Instant::now();
-                    let asking = course.model.generate(course.request(index, attempt, reasons));
+                    let asking = course.ask(course.request(index, attempt, reasons));
                     let answer = course.answer_in_time(attempt, asking).await;
                     model_time += asked.elapsed();
                     conclave_failpoint::reach("turn.answered");
                     upstream = answer.upstream;
+                    if course.was_silent(&answer.candidate) {
+                        deliberation.expire();
+                    }
                     deliberation.generated(answer.candidate);
                 }
                 Step::Verify { .. } => {

@@ -7,7 +7,7 @@
 //! **Invariant:** once something left, no other candidate is asked for: it could not be taken back.
 
 use super::windows::{Cut, Cutter};
-use super::{Course, Deliberated};
+use super::{Asking, Course, Deliberated};
 use crate::conclude::{Choice, DeliverError, Reply, Window, entry};
 use crate::engine::Engine;
 use crate::matter::{Matter, MatterContent, TurnContent, said_bytes};
@@ -162,6 +162,9 @@ impl Engine {
                     let written = self.write(course, attempt, reasons, &mut stream).await;
                     model_time += asked.elapsed();
                     upstream = written.upstream;
+                    if course.was_silent(&written.candidate) {
+                        deliberation.expire();
+                    }
                     deliberation.generated(written.candidate);
                     if let Some(ballots) = written.vetoed {
                         deliberation.verified(ballots);
@@ -194,7 +197,8 @@ impl Engine {
     ) -> Written {
         let (sender, mut pieces) = mpsc::channel(PIECES_AHEAD_MAX);
         let asked = course.request(0, attempt, reasons);
-        let asking = course.model.generate_in_pieces(asked, sender);
+        let asked = course.model.generate_in_pieces(asked, sender);
+        let asking = Asking { asked, patience_ends: course.deadline };
         let mut writing = std::pin::pin!(course.answer_in_time(attempt, asking));
         let mut cutter = Cutter::default();
         let written = loop {

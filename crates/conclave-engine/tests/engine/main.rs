@@ -15,6 +15,7 @@ mod money;
 mod new_guard;
 mod office;
 mod panel;
+mod patience;
 mod permission;
 mod recipes;
 mod run_money;

@@ -34,7 +34,7 @@ pub(crate) struct MessageStream {
     is_done: bool,
     /// Text that has come and was not handed on yet.
     fresh: String,
-    has_handed_on: bool,
+    progress: u64,
 }
 
 /// A part of the message; only the last one grows.
@@ -132,12 +132,11 @@ impl ReplyEvents for MessageStream {
 
     fn fresh_text(&mut self) -> Option<String> {
         let fresh = std::mem::take(&mut self.fresh);
-        self.has_handed_on |= !fresh.is_empty();
         (!fresh.is_empty()).then_some(fresh)
     }
 
-    fn has_handed_on(&self) -> bool {
-        self.has_handed_on
+    fn progress(&self) -> u64 {
+        self.progress
     }
 
     fn is_complete(&self) -> bool {
@@ -185,6 +184,7 @@ impl MessageStream {
     }
 
     fn take_read_event(&mut self, event: Event<'_>) -> Result<(), Fault> {
+        self.progress += u64::from(event.kind != "ping");
         match event.kind.as_str() {
             "message_start" => {
                 if let Some(start) = event.message {

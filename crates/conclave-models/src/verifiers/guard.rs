@@ -100,6 +100,7 @@ impl GuardModel {
             attempt: 0,
             seed: 0,
             timeout: self.place.exchange_time(),
+            pause: self.place.exchange_time(),
         })
     }
 }

@@ -66,6 +66,7 @@ impl HttpVerifier {
             url: &self.url,
             body: question.into(),
             time: self.place.exchange_time(),
+            pause: self.place.exchange_time(),
             conversation: &case.conversation,
             is_again: false,
             betas: None,

@@ -68,6 +68,7 @@ impl ModelJudge {
             attempt: 0,
             seed: 0,
             timeout: self.place.exchange_time(),
+            pause: self.place.exchange_time(),
         }
     }
 

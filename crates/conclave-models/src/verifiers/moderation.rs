@@ -76,6 +76,7 @@ impl Moderation {
             url: &self.url,
             body: body.into(),
             time: self.place.exchange_time(),
+            pause: self.place.exchange_time(),
             conversation: &case.conversation,
             is_again: false,
             betas: None,

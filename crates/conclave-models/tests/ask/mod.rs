@@ -35,6 +35,7 @@ pub fn request(text: &str) -> ModelRequest {
         attempt: 0,
         seed: 1,
         timeout: Duration::from_secs(10),
+        pause: Duration::from_secs(10),
     }
 }
 

@@ -151,6 +151,7 @@ impl RecipeRunner {
         if let Some(heat) = options.temperature {
             body.insert("temperature".into(), json!(heat));
         }
+        let time_left = self.deadline(run).saturating_duration_since(Instant::now());
         ModelRequest {
             field: Arc::new(self.engine.field.sense(&messages, Score::ZERO, 0)),
             body: Arc::new(body),
@@ -161,7 +162,8 @@ impl RecipeRunner {
             reasons: Vec::new(),
             attempt,
             seed: 0,
-            timeout: self.deadline(run).saturating_duration_since(Instant::now()),
+            timeout: time_left,
+            pause: time_left,
         }
     }
 

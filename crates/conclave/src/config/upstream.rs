@@ -83,7 +83,7 @@ const fn reply_tokens_max() -> u32 {
 }
 
 const fn timeout_ms() -> u64 {
-    60_000
+    120_000
 }
 
 const fn breaker_failures() -> u32 {
