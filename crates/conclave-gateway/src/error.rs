@@ -386,11 +386,6 @@ impl ApiError {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "api_error", "upstream_timeout", message)
     }
 
-    /// How long to wait before asking again.
-    pub(crate) const fn retry_after_s(&self) -> Option<u32> {
-        self.retry_after_s
-    }
-
     pub(crate) const fn status(&self) -> StatusCode {
         self.status
     }

@@ -151,7 +151,7 @@ fn what_a_provider_refuses_keeps_its_status_its_code_and_its_wait() {
         };
         let error = ApiError::refused_upstream(&refusal);
         assert_eq!(error.status().as_u16(), status);
-        assert_eq!(error.retry_after_s(), (status == 429).then_some(17));
+        assert_eq!(error.retry_after_s, (status == 429).then_some(17));
         let error = error.body(Envelope::OpenAi)["error"].clone();
         assert_eq!((&error["code"], &error["param"]), (&json!(expected), &json!("messages")));
     }

@@ -169,7 +169,7 @@ async fn what_a_provider_says_of_a_request_keeps_its_status_and_code() {
             let error = json!({"message": said, "type": "x", "param": null, "code": code});
             json!({"error": error}).to_string()
         };
-        match last_user_message(body) {
+        match body["input"].as_str().unwrap_or_else(|| last_user_message(body)) {
             "too long" => Behaviour::Status(
                 400,
                 error("context_length_exceeded", "maximum context length, key sk-abcdef123456"),
@@ -202,9 +202,13 @@ async fn what_a_provider_says_of_a_request_keeps_its_status_and_code() {
         let wait = (status == 429).then(|| "17".to_owned());
         assert_eq!(answer.header("retry-after"), wait, "{said}");
     }
+    let vectors = json!({"model": "mock", "input": "busy"});
+    let answer = house.post("/v1/embeddings", &vectors).await;
+    assert_eq!((answer.status, answer.code().as_str()), (429, "upstream_rate_limit"));
+    assert_eq!(answer.header("retry-after").as_deref(), Some("17"));
     let rows = house.get("/v1/decisions?limit=100").await.json();
     let failed = rows["data"].as_array().unwrap().iter().filter(|row| row["outcome"] == "failed");
-    assert_eq!(failed.count(), 7, "each is recorded");
+    assert_eq!(failed.count(), 8, "each is recorded");
 }
 
 #[tokio::test]

@@ -96,6 +96,13 @@ pub(crate) fn flag_field(body: &Map<String, Value>, name: &str) -> Result<bool, 
     }
 }
 
+/// Says in chat form whether the client reads events: who does waits as long as a reply keeps coming.
+pub(crate) fn keep_stream(body: &mut Map<String, Value>, stream: bool) {
+    if stream {
+        body.insert("stream".to_owned(), Value::Bool(true));
+    }
+}
+
 /// A list; empty when absent.
 pub(crate) fn list_field<'a>(
     body: &'a Map<String, Value>,

@@ -111,3 +111,21 @@ fn what_was_passed_on_unjudged_is_named_once_and_never_at_length() {
     let said = [Message { role: conclave_core::Role::User, content: Content::Parts(many) }];
     assert_eq!(unjudged_kinds(&said).len(), KINDS_MAX);
 }
+
+#[test]
+fn whether_a_client_reads_events_is_known_in_every_interface() {
+    let said = json!([{"role": "user", "content": "x"}]);
+    let asked = json!({"model": "m", "messages": said, "input": "x", "stream": true});
+    let mut prompted = asked.clone();
+    prompted["prompt"] = json!("x");
+    let responses = responses::request::ResponsesRequest::parse(asked.clone()).unwrap();
+    for (name, inquiry) in [
+        ("chat", chat::ChatRequest::parse(asked.clone()).unwrap().inquiry),
+        ("completion", completion::parse_completion(prompted).unwrap().inquiry),
+        ("messages", messages::request::parse_messages(asked, &[]).unwrap()),
+        ("responses", responses.inquire(None).unwrap().inquiry),
+    ] {
+        assert!(inquiry.stream, "{name}");
+        assert_eq!(inquiry.body.get("stream"), Some(&json!(true)), "{name}");
+    }
+}

@@ -308,18 +308,16 @@ struct WordedReply {
     status: StatusCode,
     content_type: &'static str,
     frames: Vec<Bytes>,
-    /// What it says, where it is an error.
-    error: Option<ApiError>,
 }
 
 impl WordedReply {
     fn json(status: StatusCode, body: &Value) -> Self {
         let frames = vec![Bytes::from(body.to_string())];
-        Self { status, content_type: "application/json", frames, error: None }
+        Self { status, content_type: "application/json", frames }
     }
 
     const fn events(frames: Vec<Bytes>) -> Self {
-        Self { status: StatusCode::OK, content_type: EVENT_STREAM, frames, error: None }
+        Self { status: StatusCode::OK, content_type: EVENT_STREAM, frames }
     }
 }
 
@@ -339,7 +337,7 @@ fn word_reply(
         if !settings.omit_own_fields {
             body["conclave"] = own_fields(reply);
         }
-        return WordedReply { error: Some(error), ..WordedReply::json(status, &body) };
+        return WordedReply::json(status, &body);
     }
     if mode == SendMode::Whole {
         return WordedReply::json(StatusCode::OK, &dialect.whole_reply(reply));
@@ -394,7 +392,9 @@ fn reply_response(reply: Reply, worded: WordedReply) -> Response {
     add_own_headers(&mut headers, &reply);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(worded.content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(seconds) = worded.error.as_ref().and_then(ApiError::retry_after_s) {
+    // A provider that takes no more for now says how long.
+    let refused = reply.decision.upstream_refusal().filter(|_| worded.status != StatusCode::OK);
+    if let Some(seconds) = refused.and_then(|refusal| refusal.retry_after_s) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     let body = TrackedBody::new(worded.frames, vec![reply.delivery]);

@@ -7,8 +7,8 @@ use crate::error::ApiError;
 use crate::wire::chat::{read_conversation, wants_json};
 use crate::wire::files::text_file;
 use crate::wire::{
-    Inquiry, OWN_FIELDS, flag_field, json_object, list_field, model_field, take_metadata,
-    user_field,
+    Inquiry, OWN_FIELDS, flag_field, json_object, keep_stream, list_field, model_field,
+    take_metadata, user_field,
 };
 use conclave_core::{Usage, UserId};
 use http::HeaderMap;
@@ -75,6 +75,7 @@ pub(crate) fn parse_messages(document: Value, betas: &[String]) -> Result<Inquir
         }
     }
     body.insert(OWN_FIELDS.into(), native);
+    keep_stream(&mut body, stream);
     Ok(Inquiry {
         model,
         conversation: read_conversation(body.get_mut("messages"))?,

@@ -6,8 +6,8 @@
 use crate::error::ApiError;
 use crate::wire::chat::{read_conversation, wants_json};
 use crate::wire::{
-    Inquiry, flag_field, json_object, list_field, model_field, take_metadata, text_field,
-    user_field,
+    Inquiry, flag_field, json_object, keep_stream, list_field, model_field, take_metadata,
+    text_field, user_field,
 };
 use conclave_core::SessionId;
 use conclave_engine::Delivered;
@@ -111,6 +111,7 @@ impl ResponsesRequest {
         body.retain(|name, _| !TRANSLATED.contains(&name.as_str()));
         body.extend(renamed);
         body.insert("messages".into(), messages.into());
+        keep_stream(&mut body, stream);
         let kept = self.store.then(|| json!({"messages": said, "echo": echo}));
         let inquiry = Inquiry {
             model,
