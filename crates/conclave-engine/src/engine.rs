@@ -11,8 +11,8 @@ use conclave_instinct::Instinct;
 use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
 use conclave_money::Steward;
 use conclave_ports::{
-    Announcement, AppendError, Archive, ArchiveError, Clock, Entropy, ErasureReceipt, Governance,
-    Ledger, ModelDirectory, PolicySource, RESPONSE_WITHDRAWN, Subjects, SubjectsError, pseudonym,
+    Announcement, Archive, ArchiveError, Clock, Entropy, ErasureReceipt, Governance, Ledger,
+    ModelDirectory, PolicySource, Subjects, SubjectsError, pseudonym,
 };
 use conclave_voice::{Field, Voices};
 use std::sync::Arc;
@@ -110,30 +110,6 @@ impl Engine {
             ..self.settings.draft(Kind::AdminAction, tenant_number(tenant.as_str()))
         };
         self.ledger.append_soon(draft, Body::empty());
-    }
-
-    /// Has a stored response given out no more, durably. The decision stays, with its words as long as they are
-    /// kept; who withdrew it stands in the leaf as a pseudonym.
-    ///
-    /// # Errors
-    /// When that cannot be recorded.
-    pub async fn withdraw_response(
-        &self,
-        tenant: &TenantId,
-        by: &str,
-        response: AuditId,
-    ) -> Result<(), AppendError> {
-        let key = &self.settings.pseudonym_key;
-        let by = pseudonym(key, b"reader", tenant.as_str(), by);
-        let draft = Draft {
-            audit: Some(response.0.into_bytes()),
-            public: Value::map([
-                ("what", Value::from(RESPONSE_WITHDRAWN)),
-                ("by", Value::Bytes(by.to_vec())),
-            ]),
-            ..self.settings.draft(Kind::AdminAction, tenant_number(tenant.as_str()))
-        };
-        self.ledger.append(draft, Body::empty()).await.map(drop)
     }
 
     /// The bars a matter's replies must reach: the scrutiny's own, raised by the operator and the tenant.

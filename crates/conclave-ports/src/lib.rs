@@ -56,9 +56,7 @@ pub use records::{
 };
 pub use records_in_memory::RecordsInMemory;
 pub use stamp::Stamp;
-pub use stored::{
-    RESPONSE_WITHDRAWN, StoredDecision, StoredError, array, ballot_of, objections, replay, sums,
-};
+pub use stored::{StoredDecision, StoredError, array, ballot_of, objections, replay, sums};
 pub use subjects::{ErasureReceipt, Pseudonyms, Subjects, SubjectsError};
 pub use usage::{UsageAsk, UsageBook, UsageBy, UsagePage, UsageRow, UsageSums};
 pub use verifier::{Elsewhere, Hearing, Verifier, VerifierError, WhenFailing};

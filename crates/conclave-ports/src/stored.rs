@@ -32,9 +32,6 @@ pub enum StoredError {
     Unpassed,
 }
 
-/// What the entry says by which a stored response is withdrawn.
-pub const RESPONSE_WITHDRAWN: &str = "response.deleted";
-
 /// A decision, and what became of its reply.
 #[derive(Debug)]
 pub struct StoredDecision {
@@ -46,8 +43,6 @@ pub struct StoredDecision {
     pub leaf_hash: [u8; 32],
     /// The delivery entry's leaf, once there is one.
     pub delivery: Option<Leaf>,
-    /// Whether the application asked that the stored response is not given out any more.
-    pub is_withdrawn: bool,
     body: Option<Vec<u8>>,
 }
 
@@ -57,7 +52,7 @@ impl StoredDecision {
     /// # Errors
     /// When a leaf does not decode. `Ok(None)` when there is no decision among them.
     pub fn from_entries(entries: Vec<StoredEntry>) -> Result<Option<Self>, StoredError> {
-        let (mut decision, mut delivery, mut is_withdrawn) = (None, None, false);
+        let (mut decision, mut delivery) = (None, None);
         for entry in entries {
             let leaf = Leaf::decode(&entry.leaf)?;
             match leaf.draft.kind {
@@ -66,10 +61,6 @@ impl StoredDecision {
                     decision = Some((entry.seq, leaf, hash, entry.body));
                 }
                 Kind::Delivery => delivery = Some(leaf),
-                Kind::AdminAction => {
-                    let what = leaf.draft.public.get("what").and_then(Value::as_str);
-                    is_withdrawn |= what == Some(RESPONSE_WITHDRAWN);
-                }
                 _ => {}
             }
         }
@@ -78,7 +69,6 @@ impl StoredDecision {
             leaf,
             leaf_hash,
             delivery,
-            is_withdrawn,
             body,
         }))
     }

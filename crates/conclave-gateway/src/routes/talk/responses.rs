@@ -20,8 +20,11 @@ use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::{AuditId, Outcome, SessionId, TenantId, UserId};
-use conclave_engine::{Delivered, Engine, StoredDecision};
-use conclave_ledger::tenant_number;
+use conclave_engine::{
+    Delivered, KeyRecord, Record, RecordChange, RecordKey, RecordKind, RecordsError,
+    StoredDecision, pseudonym,
+};
+use conclave_ledger::{Kind, Value as Public, tenant_number};
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
@@ -53,7 +56,7 @@ async fn read_inquiry(
     let request = ResponsesRequest::parse(document)?;
     let previous = request.previous.clone();
     let earlier = match &previous {
-        Some(id) => Some(find_response(&gateway.engine(), &admitted.key.tenant, id).await?),
+        Some(id) => Some(find_response(gateway, &admitted.key.tenant, id).await?),
         None => None,
     };
     let belongs_to = earlier.as_ref().and_then(|stored| stored.user.clone());
@@ -74,7 +77,7 @@ pub(crate) async fn show_response(
     let found = async {
         let key = admit_key(&gateway, &headers, Need::Converse)?;
         let engine = gateway.engine();
-        let stored = find_response(&engine, &key.tenant, &id).await?;
+        let stored = find_response(&gateway, &key.tenant, &id).await?;
         engine.note_transcript_read(&key.tenant, key.id.as_str(), stored.content.head.id);
         let mut body = stored.content.to_object(&stored.echo);
         if !gateway.settings().omit_own_fields {
@@ -93,15 +96,57 @@ pub(crate) async fn delete_response(
 ) -> Response {
     let deleted = async {
         let key = admit_key(&gateway, &headers, Need::Converse)?;
-        let engine = gateway.engine();
-        let audit = find_response(&engine, &key.tenant, &id).await?.content.head.id;
-        engine.withdraw_response(&key.tenant, key.id.as_str(), audit).await.map_err(|error| {
-            tracing::error!(%audit, %error, "that a response is deleted could not be recorded");
-            ApiError::audit_unavailable()
-        })?;
+        let audit = find_response(&gateway, &key.tenant, &id).await?.content.head.id;
+        record_deletion(&gateway, &key, audit).await?;
         Ok(Json(json!({"id": id, "object": "response", "deleted": true})).into_response())
     };
     respond(deleted.await)
+}
+
+/// Where it is kept that a response was deleted.
+fn deletion_of(tenant: &TenantId, audit: AuditId) -> RecordKey {
+    let id = format!("deleted_{ID_PREFIX}{}", audit.0.simple());
+    RecordKey { kind: RecordKind::KeptReply, tenant: tenant.clone(), id }
+}
+
+/// Keeps that a response was deleted, together with an entry of the log; who did it stands there as a pseudonym.
+async fn record_deletion(
+    gateway: &Gateway,
+    key: &KeyRecord,
+    audit: AuditId,
+) -> Result<(), ApiError> {
+    let records = gateway.records().ok_or_else(ApiError::archive_unavailable)?;
+    let engine = gateway.engine();
+    let secret = &engine.settings.pseudonym_key;
+    let by = pseudonym(secret, b"reader", key.tenant.as_str(), key.id.as_str());
+    let told = Public::map([
+        ("what", Public::from("response.deleted")),
+        ("decision", Public::Bytes(audit.0.into_bytes().to_vec())),
+        ("by", Public::Bytes(by.to_vec())),
+    ]);
+    let record = Record {
+        key: deletion_of(&key.tenant, audit),
+        version: 0,
+        state: "deleted".to_owned(),
+        owner: String::new(),
+        rank: 0,
+        due_ms: None,
+        changed_ms: engine.clock.now_ms(),
+        subject: None,
+        data: json!({}),
+    };
+    let change = RecordChange { record, entry: Some((Kind::AdminAction, told)) };
+    match records.put(vec![change]).await {
+        Ok(_) => Ok(()),
+        // Somebody else has just deleted it.
+        Err(RecordsError::Conflict) => Err(unknown_response()),
+        Err(error) => Err(records_error(error)),
+    }
+}
+
+fn records_error(error: RecordsError) -> ApiError {
+    tracing::error!(%error, "whether a response was deleted cannot be read or kept");
+    ApiError::archive_unavailable()
 }
 
 /// What a stored response answered, as items.
@@ -115,7 +160,7 @@ pub(crate) async fn list_input_items(
         let key = admit_key(&gateway, &headers, Need::Converse)?;
         let asked = ItemsQuery::read(query.as_deref())?;
         let engine = gateway.engine();
-        let stored = find_response(&engine, &key.tenant, &id).await?;
+        let stored = find_response(&gateway, &key.tenant, &id).await?;
         engine.note_transcript_read(&key.tenant, key.id.as_str(), stored.content.head.id);
         let items = input_items(&stored.content.head, &stored.earlier.messages);
         Ok(Json(asked.page(items)?).into_response())
@@ -185,12 +230,19 @@ struct StoredResponse {
 }
 
 async fn find_response(
-    engine: &Engine,
+    gateway: &Gateway,
     tenant: &TenantId,
     id: &str,
 ) -> Result<StoredResponse, ApiError> {
     let audit = id.strip_prefix(ID_PREFIX).and_then(AuditId::parse);
     let audit = audit.ok_or_else(unknown_response)?;
+    // Where no records are kept, nothing was deleted.
+    if let Some(records) = gateway.records()
+        && records.get(deletion_of(tenant, audit)).await.map_err(records_error)?.is_some()
+    {
+        return Err(unknown_response());
+    }
+    let engine = gateway.engine();
     let entries = engine.archive.find(tenant_number(tenant.as_str()), audit).await;
     let stored =
         StoredDecision::from_entries(entries.map_err(archive_error)?).map_err(|error| {
@@ -200,11 +252,8 @@ async fn find_response(
     stored.and_then(|stored| read_back(audit, &stored)).ok_or_else(unknown_response)
 }
 
-/// `None` where it was not stored or was deleted, or its words are gone.
+/// `None` where it was not stored, or its words are gone.
 fn read_back(audit: AuditId, stored: &StoredDecision) -> Option<StoredResponse> {
-    if stored.is_withdrawn {
-        return None;
-    }
     let mut kept = stored.words("kept")?;
     let Value::Array(messages) = kept.get_mut("messages")?.take() else { return None };
     let Value::Object(echo) = kept.get_mut("echo")?.take() else { return None };
