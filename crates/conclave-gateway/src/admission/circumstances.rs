@@ -62,13 +62,13 @@ impl StatedCircumstances<'_> {
 
     /// A name of ours that we do not know is an error: somebody relies on what it was meant to say.
     fn check_names(&self) -> Result<(), ApiError> {
-        let headers = self.headers.keys().filter_map(|name| {
+        let mut unknown = self.headers.keys().filter_map(|name| {
             let own = name.as_str().strip_prefix(HEADER_PREFIX)?;
             let known = STATED.map(|stated| stated.replace('_', "-"));
             let is_known = name.as_str() == SESSION_HEADER || known.iter().any(|one| one == own);
             (!is_known).then(|| own.replace('-', "_"))
         });
-        if let Some(own) = headers.into_iter().next() {
+        if let Some(own) = unknown.next() {
             let meant = nearest_name(&own, SESSION).replace('_', "-");
             let stated = format!("{HEADER_PREFIX}{}", own.replace('_', "-"));
             let message = format!(
