@@ -176,17 +176,29 @@ impl GatewayProcess {
 
     /// The JSON at a path.
     pub fn get(&self, path: &str) -> anyhow::Result<serde_json::Value> {
+        self.ask("GET", path, "")
+    }
+
+    /// What JSON that is sent to a path is answered with.
+    pub fn post(&self, path: &str, body: &serde_json::Value) -> anyhow::Result<serde_json::Value> {
+        self.ask("POST", path, &body.to_string())
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> anyhow::Result<serde_json::Value> {
         let mut stream = TcpStream::connect(&self.addr)?;
         write!(
             stream,
-            "GET {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n",
-            self.addr, self.key
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.addr,
+            self.key,
+            body.len()
         )?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer)?;
         let answer = String::from_utf8_lossy(&answer);
         let (head, body) = answer.split_once("\r\n\r\n").context("an answer")?;
-        if !head.starts_with("HTTP/1.1 200") {
+        if !head.starts_with("HTTP/1.1 20") {
             bail!("{path}: {body}");
         }
         serde_json::from_str(body).with_context(|| path.to_owned())

@@ -5,6 +5,7 @@ use crate::guards::{GuardEntry, PersonalData, Places};
 use crate::matter::{KnownReadings, Matter, Memory};
 use crate::per_tenant::PerTenant;
 use crate::settings::Settings;
+use crate::shares::Shares;
 use conclave_core::{AuditId, Bars, TenantId, UserId};
 use conclave_detect::{Course, Detector};
 use conclave_instinct::Instinct;
@@ -42,6 +43,8 @@ pub struct Engine {
     pub ledger: Arc<dyn Ledger>,
     /// Recalls.
     pub archive: Arc<dyn Archive>,
+    /// Who may compute, and when.
+    pub shares: Shares,
     /// What is remembered between turns.
     pub memory: Arc<Memory>,
     /// Names people.

@@ -15,6 +15,7 @@ mod guards;
 mod matter;
 mod per_tenant;
 mod settings;
+mod shares;
 mod talk;
 
 /// What texts were read as; part of a [`Case`].
@@ -39,4 +40,5 @@ pub use matter::{
 };
 pub use per_tenant::PerTenant;
 pub use settings::{AuditFailure, OnDoubt, Settings, StreamPolicy, UnjudgedParts};
+pub use shares::{LONG_BYTES, OverShare, Sharer, Shares, off_workers};
 pub use talk::Vectors;

@@ -11,8 +11,8 @@ use crate::matter::history::{HistoryLines, read_history};
 use crate::matter::reading::{self, MessagesToRead};
 use crate::matter::{
     ConsentQuestion, HistoryReading, Matter, MatterContent, Purpose, Turn, TurnContent, TurnWork,
-    off_thread,
 };
+use crate::shares::{self, Load, OverShare, WorkPlace, aside};
 use conclave_core::{
     Attempt, Candidate, Disposition, Finding, GenerationFailure, GuardCode, GuardKind, Mode,
     Outcome, Passage, Phase, Scrutiny, Threshold, Usage, Verdict, Withheld,
@@ -30,6 +30,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, timeout};
+
+/// So much of the beginning and of the end of what somebody says is heard where the whole cannot be read.
+const HEARD_BYTES: usize = 8 << 10;
 
 /// What texts became, as a client that asked for vectors is told.
 pub struct Vectors {
@@ -66,12 +69,26 @@ impl Engine {
         turn: Turn,
         released: Option<UnboundedSender<Progress>>,
     ) -> Result<Reply, DeliverError> {
+        let work = TurnWork::Write { attempts_max: self.settings.attempts_max };
+        let is_long = shares::is_long(&turn, work);
+        aside(is_long, self.answer_turn(turn, released, work)).await
+    }
+
+    async fn answer_turn(
+        &self,
+        turn: Turn,
+        released: Option<UnboundedSender<Progress>>,
+        work: TurnWork,
+    ) -> Result<Reply, DeliverError> {
         let policy = self.policies.in_force(&turn.tenant);
         let offered = self.find_model(&turn, &policy)?;
         self.check_ledger(&turn)?;
+        let place = match self.begin_work(&turn, work).await {
+            Ok(place) => place,
+            Err(refusal) => return self.contact_in_short(turn, refusal).await,
+        };
         failpoint::reach("turn.accepted");
         let attempts_max = self.settings.attempts_max;
-        let work = TurnWork::Write { attempts_max };
         let preflight = async {
             // Boxed, because it is handed on from here through everything that waits.
             let mut matter = Box::new(self.admit(turn, Purpose::Chat, work, policy).await?);
@@ -83,6 +100,7 @@ impl Engine {
         if matter.passage() != Passage::Open {
             return self.conclude_stopped(&mut matter, offered.provider).await;
         }
+        drop(place);
         let offered = match &matter.payment.downgraded_to {
             Some(model) => self.models.find(model).unwrap_or(offered),
             None => offered,
@@ -100,6 +118,7 @@ impl Engine {
             }
         };
         matter.content.choices = choices;
+        let _place = self.resume_work(&matter).await;
         self.guard_replies(&mut matter).await;
         self.conclude(&matter, offered.provider, Some(field)).await
     }
@@ -110,20 +129,32 @@ impl Engine {
     /// # Errors
     /// When a limit forbids it or the decision cannot be recorded.
     pub async fn verify(&self, turn: Turn, reply: Candidate) -> Result<Reply, DeliverError> {
-        let policy = self.policies.in_force(&turn.tenant);
-        self.check_ledger(&turn)?;
         let calls = reply.tool_calls.iter().map(|call| call.name.len() + call.arguments.len());
         let reply_bytes = reply.text.len() + calls.sum::<usize>();
         let work = TurnWork::Judge { reply_bytes };
+        aside(shares::is_long(&turn, work), self.verify_turn(turn, reply, work)).await
+    }
+
+    async fn verify_turn(
+        &self,
+        turn: Turn,
+        reply: Candidate,
+        work: TurnWork,
+    ) -> Result<Reply, DeliverError> {
+        let policy = self.policies.in_force(&turn.tenant);
+        self.check_ledger(&turn)?;
+        let place = self.begin_work(&turn, work).await?;
         let mut matter = self.admit(turn, Purpose::Verify, work, policy).await?;
         let provider: Arc<str> = "external".into();
         if self.guard(&mut matter, Phase::Before).await != Passage::Open {
             return self.conclude_stopped(&mut matter, provider).await;
         }
+        drop(place);
         let field = self.sense(&matter);
         let given = GivenReply(reply);
         let course = Course::new(self, &matter, &given, field.clone(), 1);
         matter.content.choices = vec![self.deliberate(&course, 0).await];
+        let _place = self.resume_work(&matter).await;
         self.guard_replies(&mut matter).await;
         self.conclude(&matter, provider, Some(field)).await
     }
@@ -133,8 +164,13 @@ impl Engine {
     /// # Errors
     /// When it cannot be recorded.
     pub async fn moderate(&self, turn: Turn) -> Result<Reply, DeliverError> {
+        aside(shares::is_long(&turn, TurnWork::Read), self.moderate_turn(turn)).await
+    }
+
+    async fn moderate_turn(&self, turn: Turn) -> Result<Reply, DeliverError> {
         let policy = self.policies.in_force(&turn.tenant);
         self.check_ledger(&turn)?;
+        let _place = self.begin_work(&turn, TurnWork::Read).await?;
         let mut matter = self.admit(turn, Purpose::Moderations, TurnWork::Read, policy).await?;
         let outcome = match self.guard(&mut matter, Phase::Before).await {
             Passage::Open => Outcome::Delivered,
@@ -194,7 +230,10 @@ impl Engine {
         let offered = self.find_model(&turn, &policy)?;
         let messages = MessagesToRead::since(&turn, 0);
         let read = move |detector: &Detector| messages.read(detector);
-        let heard = off_thread::reading(self.detectors.of(&turn.tenant), read).await;
+        let is_long = shares::is_long(&turn, TurnWork::Read);
+        let load = if is_long { Load::Long } else { Load::Short };
+        let detector = self.detectors.of(&turn.tenant);
+        let heard = self.shares.read(detector, turn.sharer(), load, read).await;
         if !heard.last().is_some_and(|last| last.reading.crisis.is_crisis()) {
             return Ok(None);
         }
@@ -203,6 +242,39 @@ impl Engine {
         let choice = self.stopped_choice(&matter, Stop::OwnAnswer);
         matter.content.choices = vec![choice];
         self.conclude(&matter, offered.provider, None).await.map(Some)
+    }
+
+    /// What somebody gets whose long text could not be read in time: help, where its beginning or its end says
+    /// that they need it.
+    async fn contact_in_short(
+        &self,
+        turn: Turn,
+        refusal: OverShare,
+    ) -> Result<Reply, DeliverError> {
+        match self.contact(turn.in_short(HEARD_BYTES)).await? {
+            Some(reply) => Ok(reply),
+            None => Err(refusal.into()),
+        }
+    }
+
+    /// A place for a long turn to begin in; none where it is short.
+    async fn begin_work(
+        &self,
+        turn: &Turn,
+        work: TurnWork,
+    ) -> Result<Option<WorkPlace>, OverShare> {
+        if !shares::is_long(turn, work) {
+            return Ok(None);
+        }
+        self.shares.begin(&turn.sharer()).await.map(Some)
+    }
+
+    /// A place for a long matter to go on in; none where it is short.
+    pub(crate) async fn resume_work<C: ?Sized>(&self, matter: &Matter<C>) -> Option<WorkPlace> {
+        if !matter.is_long {
+            return None;
+        }
+        Some(self.shares.resume(&matter.sharer()).await)
     }
 
     /// Refuses a mode or a model that the tenant's policy does not permit, before anything is read.
@@ -235,6 +307,7 @@ impl Engine {
         policy: PolicyInForce,
     ) -> Result<Matter<TurnContent>, DeliverError> {
         let started = Instant::now();
+        let is_long = shares::is_long(&turn, work);
         let id = self.new_audit_id(self.clock.now_ms());
         let named = self.subjects.name(&turn.tenant, turn.user.as_ref(), &turn.session).await;
         // Whoever cannot be named cannot be recorded either.
@@ -292,6 +365,7 @@ impl Engine {
             tokens: conclave_pii::Tokens::default(),
             consented: Vec::new(),
             payment: crate::guards::Payment::default(),
+            is_long,
             started,
             purpose,
             policy,
@@ -313,7 +387,9 @@ impl Engine {
         let skipped = messages.skipped;
         let is_new = messages.is_new;
         let read = move |detector: &Detector| messages.read(detector);
-        let mut heard = off_thread::reading(self.detectors.of(&turn.tenant), read).await;
+        let load = Load::within(shares::is_long(turn, TurnWork::Read));
+        let detector = self.detectors.of(&turn.tenant);
+        let mut heard = self.shares.read(detector, turn.sharer(), load, read).await;
         if let Some(own) = threshold {
             heard.iter_mut().for_each(|message| message.lower_threshold(own));
         }
@@ -369,7 +445,9 @@ impl Engine {
             };
             (found, shown)
         };
-        let (found, shown) = off_thread::reading(self.detectors.of(&turn.tenant), read).await;
+        let (detector, sharer) = (self.detectors.of(&turn.tenant), turn.sharer());
+        let load = Load::within(shares::is_long(turn, TurnWork::Read));
+        let (found, shown) = self.shares.read(detector, sharer, load, read).await;
         let finding =
             (!found.is_clean()).then(|| history_finding(&found, monitor && shown.is_clean()));
         ReadHistory { shown, findings: finding.into_iter().collect() }

@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow};
 use conclave_core::{Mode, Scrutiny, Seat, TenantId, UserId};
 use conclave_engine::{
     Archive, BuiltIn, Clock, Engine, Entropy, KeyDesk, Ledger, Memory, Panel, Places, Records,
-    Settings, Subjects, Verifier, standard_guards,
+    Settings, Shares, Subjects, Verifier, standard_guards,
 };
 use conclave_gateway::{GatewayLimits, GatewaySettings, LinkCheck, Services};
 use conclave_govern::Jurisdictions;
@@ -37,6 +37,8 @@ pub struct Ground {
     pub archive: Arc<dyn Archive>,
     /// Who has been here before.
     pub memory: Arc<Memory>,
+    /// Who may compute, and when.
+    pub shares: Shares,
     /// Names people.
     pub subjects: Arc<dyn Subjects>,
     /// Time.
@@ -76,6 +78,7 @@ pub fn ground(
         ledger: bare::ledger(store.ledger()),
         archive: store.archive(),
         memory: Arc::new(Memory::new(store.archive())),
+        shares: Shares::default(),
         steward,
         subjects,
         clock,
@@ -145,6 +148,7 @@ fn engine(
     let instinct = instinct(config)?;
     let resources = resources(config)?;
     let now_ms = ground.clock.now_ms();
+    let share_wait = Duration::from_millis(config.limits.share_wait_ms);
     let upstream = Upstream::connect(config, &Prices::of(config, now_ms)?)?;
     Ok(Engine {
         instinct: Arc::new(instinct),
@@ -158,6 +162,7 @@ fn engine(
         readings: Arc::default(),
         ledger: ground.ledger.clone(),
         archive: ground.archive.clone(),
+        shares: ground.shares.clone().with_wait_max(share_wait),
         memory: ground.memory.clone(),
         subjects: ground.subjects.clone(),
         clock: ground.clock.clone(),

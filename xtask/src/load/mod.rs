@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** loopback only, and every run ends by itself.
 
+mod fairness;
 mod memory;
 mod overload;
 mod replicas;
@@ -40,6 +41,9 @@ pub enum Which {
     Overload,
     /// Asked to stop under load: nothing that was acknowledged is lost. 20 seconds.
     Stop,
+    /// Eight clients of one key with texts of 2 MB beside short requests of another: those are not kept waiting. 30
+    /// seconds.
+    Fairness,
     /// Three replicas on PostgreSQL, one killed every 20 seconds: nothing is lost, budgets hold. 120 seconds.
     Replicas,
 }
@@ -64,7 +68,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let usual = match which {
             Which::Streams | Which::Replicas => 120,
             Which::Steady => 600,
-            Which::Overload => 30,
+            Which::Overload | Which::Fairness => 30,
             Which::Stop => 20,
         };
         let run = LoadRun { seconds: args.seconds.unwrap_or(usual), dir: args.dir.as_deref() };
@@ -74,6 +78,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             Which::Steady => steady::run(&run),
             Which::Overload => overload::run(&run),
             Which::Stop => stop::run(&run),
+            Which::Fairness => fairness::run(&run),
             Which::Replicas => replicas::run(&run),
         };
         let found = found.unwrap_or_else(|error| vec![format!("could not be run: {error:#}")]);

@@ -21,6 +21,7 @@ pub use spans::about_model;
 use crate::deliberate::joined;
 use crate::engine::Engine;
 use crate::matter::{Matter, Purpose, TurnContent};
+use crate::shares::OverShare;
 use conclave_core::{
     Action, Category, Disposition, FinishReason, GuardCode, MicroUsd, Mode, Outcome, Passage,
     Phase, Role, Sensitivity, Usage, Verdict, Withheld,
@@ -57,6 +58,9 @@ pub enum DeliverError {
     /// The tenant's policy does not permit it.
     #[error("{0}")]
     Forbidden(String),
+    /// Its caller asks for more at once than its share.
+    #[error(transparent)]
+    OverShare(#[from] OverShare),
     /// A limit on money forbids it.
     #[error(transparent)]
     Unpaid(#[from] BudgetRefusal),
@@ -72,6 +76,7 @@ impl DeliverError {
         match self {
             Self::UnknownModel(_) => "unknown_model",
             Self::Forbidden(_) => "forbidden",
+            Self::OverShare(_) => "over_share",
             Self::Unpaid(_) => "unpaid",
             Self::AuditUnavailable(_) => "audit_unavailable",
         }

@@ -20,7 +20,8 @@ pub use verdicts::Verdicts;
 use crate::conclude::{Choice, spans};
 use crate::engine::Engine;
 use crate::guards::{GuardError, read_words};
-use crate::matter::{Matter, Turn, TurnContent, off_thread};
+use crate::matter::{Matter, Turn, TurnContent};
+use crate::shares::Load;
 use conclave_core::{
     Ballot, Candidate, Deliberation, GenerationFailure, Limits, Message, Mode, Outcome, PanelRun,
     Phase, Reason, Step, Verdict, decide,
@@ -255,7 +256,10 @@ impl Engine {
             if let Some(ballots) = known {
                 return ballots;
             }
+            let place = self.resume_work(matter).await;
             let case = Arc::new(self.case(course, candidate).await);
+            // Whoever waits for a verifier elsewhere computes nothing.
+            let _place = place.filter(|_| self.panel.is_quick());
             let budget = self.settings.panel_deadline.min(course.time_left());
             let ballots = self.panel.judge(case, budget, matter.is_established).await;
             if let Some(key) = key {
@@ -281,7 +285,7 @@ impl Engine {
     ) -> Result<PanelRun, GuardError> {
         let last = conversation.last().map(|one| one.content.as_text().into_owned());
         let last = last.unwrap_or_default();
-        let input = read_words(self, &matter.tenant, last, Phase::Before).await?;
+        let input = read_words(self, matter, last, Phase::Before).await?;
         let material = CaseMaterial {
             conversation,
             candidate,
@@ -291,7 +295,8 @@ impl Engine {
             mode: Mode::Normal,
             tools: [].into(),
         };
-        let case = off_thread::reading(self.detectors.of(&matter.tenant), move |detector| {
+        let (detector, load) = (self.detectors.of(&matter.tenant), Load::within(matter.is_long));
+        let case = self.shares.read(detector, matter.sharer(), load, move |detector| {
             material.read(detector, Patience::Every)
         });
         let case = Arc::new(case.await);
@@ -316,8 +321,10 @@ impl Engine {
         });
         let slowly = Arc::clone(&material);
         let detector = self.detectors.of(&matter.tenant);
-        let read =
-            off_thread::reading(detector, move |detector| slowly.read(detector, Patience::Every));
+        let load = Load::within(matter.is_long);
+        let read = self.shares.read(detector, matter.sharer(), load, move |detector| {
+            slowly.read(detector, Patience::Every)
+        });
         match timeout(self.settings.panel_deadline.min(course.time_left()), read).await {
             Ok(case) => case,
             Err(_late) => material.read(detector, Patience::Little),

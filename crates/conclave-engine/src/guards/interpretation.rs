@@ -8,8 +8,9 @@
 
 use super::{Examined, Guard, GuardError, within_patience};
 use crate::engine::Engine;
-use crate::matter::{Matter, Purpose, long_text, off_thread};
-use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Mode, Phase, TenantId};
+use crate::matter::{Matter, Purpose, long_text};
+use crate::shares::Load;
+use conclave_core::{Disposition, Finding, GuardCode, GuardKind, Mode, Phase};
 use conclave_detect::Reading;
 use conclave_govern::{OnDoubt, UnjudgedParts};
 use futures_util::FutureExt;
@@ -43,7 +44,7 @@ impl Guard for Interpretation {
                 // Material is data: what it asks for is no request, but it may try to give orders.
                 Purpose::Recipe(_) => {
                     let texts = matter.content.texts(phase).join("\n");
-                    let reading = read_words(engine, &matter.tenant, texts, phase).await?;
+                    let reading = read_words(engine, matter, texts, phase).await?;
                     Some(injection_or_none(&reading).into())
                 }
             })
@@ -117,13 +118,15 @@ fn blocked(code: GuardCode, why: String) -> Finding {
 ///
 /// # Errors
 /// When nobody could read it.
-pub async fn read_words(
+pub async fn read_words<C: ?Sized>(
     engine: &Engine,
-    tenant: &TenantId,
+    matter: &Matter<C>,
     text: String,
     phase: Phase,
 ) -> Result<Reading, GuardError> {
-    let reading = off_thread::reading(engine.detectors.of(tenant), move |detector| {
+    let load = if matter.is_long { Load::Held } else { Load::of_text(text.len()) };
+    let (detector, sharer) = (engine.detectors.of(&matter.tenant), matter.sharer());
+    let reading = engine.shares.read(detector, sharer, load, move |detector| {
         long_text::read_all(&text, |passage| match phase {
             Phase::Before => detector.read(passage, Mode::Normal),
             Phase::After => detector.read_reply("", passage, Mode::Normal),

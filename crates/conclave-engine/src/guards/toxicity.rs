@@ -38,7 +38,7 @@ impl Guard for Toxicity {
                 Phase::Before => matter.content.own_words(),
                 Phase::After => matter.content.texts(phase).join("\n"),
             };
-            let reading = read_words(engine, &matter.tenant, text, phase).await?;
+            let reading = read_words(engine, matter, text, phase).await?;
             let harm = harm_of(&reading);
             let line = rule.and_then(|rule| rule.threshold).unwrap_or(TOXIC);
             if !reading.floor && (rule.is_none() || harm < line) {

@@ -9,7 +9,6 @@
 pub(crate) mod history;
 pub(crate) mod long_text;
 pub(crate) mod memory;
-pub(crate) mod off_thread;
 pub(crate) mod reading;
 mod turn;
 
@@ -33,6 +32,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::guards::{BUILTIN_MODEL, Payment};
+use crate::shares::Sharer;
 
 /// What a request is to those who count and permit it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -234,6 +234,8 @@ pub struct Matter<C: ?Sized = dyn MatterContent> {
     pub consented: Vec<String>,
     /// How it is paid for.
     pub payment: Payment,
+    /// Whether it brings so much text that it computes in places of its own.
+    pub is_long: bool,
     /// When it came.
     pub started: Instant,
     /// What it says.
@@ -271,6 +273,7 @@ impl<C: ?Sized> Matter<C> {
             tokens: self.tokens.clone(),
             consented: self.consented.clone(),
             payment: self.payment.clone(),
+            is_long: self.is_long,
             started: self.started,
             content,
         }
@@ -280,6 +283,12 @@ impl<C: ?Sized> Matter<C> {
     #[must_use]
     pub fn policy(&self) -> &TenantPolicy {
         &self.policy.policy
+    }
+
+    /// With whom it shares the processor.
+    #[must_use]
+    pub fn sharer(&self) -> Sharer {
+        Sharer { tenant: self.tenant.clone(), key: self.key.clone() }
     }
 
     /// What a recipe wants of a guard.

@@ -4,11 +4,12 @@
 use super::MatterContent;
 use super::history::{HistoryOrigin, HistoryText};
 use crate::conclude::Choice;
+use crate::shares::Sharer;
 use conclave_core::{
     Content as Said, KeyId, Message, Part, Phase, Role, SessionId, TenantId, TurnContext, UserId,
 };
 use conclave_money::RequestSize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -40,6 +41,25 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// The same with no more of what was said last than its beginning and its end, each so many bytes at most.
+    pub(crate) fn in_short(mut self, each: usize) -> Self {
+        let said = self.conversation.iter().rev().find(|one| one.role == Role::User);
+        let text = said.map(|one| one.content.as_text().into_owned()).unwrap_or_default();
+        let (start, end) = (text.floor_char_boundary(each), text.len().saturating_sub(each));
+        let end = text.ceil_char_boundary(end).max(start);
+        let heard = [&text[..start], &text[end..]].join("\n");
+        self.conversation = [Message::text(Role::User, heard.as_str())].into();
+        let told = json!([{"role": "user", "content": heard}]);
+        self.body = Arc::new(Map::from_iter([("messages".to_owned(), told)]));
+        self.kept = None;
+        self
+    }
+
+    /// With whom it shares the processor.
+    pub(crate) fn sharer(&self) -> Sharer {
+        Sharer { tenant: self.tenant.clone(), key: self.key.clone() }
+    }
+
     /// The same conversation is sensed and answered the same way.
     pub(crate) fn seed(&self) -> u64 {
         let mut hash = Sha256::new();

@@ -6,7 +6,7 @@ use conclave_core::{
     Sensitivity, SessionId, TenantId, TurnContext, UserId, Vote,
 };
 use conclave_engine::{
-    AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, PerTenant, Settings,
+    AuditFailure, DeliverError, Engine, KeyedSubjects, Memory, Panel, PerTenant, Settings, Shares,
     StoredDecision, Turn, Verifier, replay,
 };
 use conclave_engine::{Places, PolicyInForce, PolicySource, Records, standard_guards};
@@ -111,6 +111,7 @@ pub fn house(model: Arc<Scripted>, jury: Vec<Arc<dyn Verifier>>) -> House {
         readings: Arc::default(),
         ledger: ledger.clone(),
         archive: ledger.clone(),
+        shares: Shares::default(),
         memory: Arc::new(Memory::new(ledger.clone())),
         subjects: Arc::new(KeyedSubjects([9; 32])),
         clock: Arc::new(FixedClock),

@@ -17,7 +17,7 @@ use crate::wire::files::check_links;
 use axum::body::Body;
 use axum::extract::Request;
 use conclave_core::{Message, Role, SessionId, TenantId, TurnContext, UserId};
-use conclave_engine::{KeyRecord, KeyRole, Turn};
+use conclave_engine::{KeyRecord, KeyRole, LONG_BYTES, Turn, off_workers};
 use conclave_people::DecisionReader;
 use http::request::Parts;
 use http::{HeaderMap, header};
@@ -283,6 +283,7 @@ async fn read_document(
     let malformed = |error| ApiError::malformed(format!("The body is not valid JSON: {error}."));
     let document = match empty {
         Some(empty) if bytes.is_empty() => empty,
+        _ if bytes.len() > LONG_BYTES => off_workers(|| parse_json(&bytes)).map_err(malformed)?,
         _ => parse_json(&bytes).map_err(malformed)?,
     };
     let idempotency_key = IdempotencyKey::read(parts, &bytes)?;

@@ -260,6 +260,8 @@ impl RecipeRunner {
             tokens: Tokens::new(),
             consented: Vec::new(),
             payment: Payment::default(),
+            // What is long of a run takes its place text by text.
+            is_long: false,
             started,
             policy,
             content: RunContent {
@@ -419,8 +421,8 @@ impl RecipeRunner {
             let text = spoken.join("\n");
             let manner = match place.address {
                 Address::To => {
-                    let tenant = &run.matter.tenant;
-                    read_words(&self.engine, tenant, text.clone(), Phase::After).await?.as_reply
+                    let read = read_words(&self.engine, &run.matter, text.clone(), Phase::After);
+                    read.await?.as_reply
                 }
                 Address::About => None,
             };
@@ -437,7 +439,7 @@ impl RecipeRunner {
             return Ok(false);
         }
         let text = texts(thread).join("\n");
-        let read = read_words(&self.engine, &run.matter.tenant, text, Phase::Before).await?;
+        let read = read_words(&self.engine, &run.matter, text, Phase::Before).await?;
         Ok(read.crisis.is_crisis())
     }
 

@@ -30,7 +30,7 @@ impl RecipeRunner {
         };
         let pii_request = count(&request);
         let pii_response = count(&response);
-        let read = |text, phase| read_words(&self.engine, &run.matter.tenant, text, phase);
+        let read = |text, phase| read_words(&self.engine, &run.matter, text, phase);
         let asked = read(request, Phase::Before).await.map_err(unread)?;
         let said = read(response, Phase::After).await.map_err(unread)?;
         // A context that cannot be read names nobody; what it lacks is flagged by itself.

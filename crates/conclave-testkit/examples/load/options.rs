@@ -7,11 +7,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const USAGE: &str = "load ADDR[,ADDR...] KEY [--concurrency N] [--seconds S] [--rate PER_SECOND] [--stream yes] \
-    [--sentence yes] [--user NAME] [--ids FILE] [--patience-ms N] [--backoff-ms N]";
+    [--sentence yes] [--user NAME] [--ids FILE] [--patience-ms N] [--backoff-ms N] \
+    [--bytes N]";
 /// Longer than this it never runs.
 const SECONDS_MAX: f64 = 900.0;
 /// Where the number of the request stands in the body.
 const PLACE: &str = "00000000";
+/// Longer texts are not asked for.
+const BYTES_MAX: usize = 64 << 20;
+/// What long texts are made of.
+const FILLER: &str =
+    "The meeting went on until the evening and nobody asked what I thought of the plan. ";
 
 /// What to do.
 pub struct Options {
@@ -24,6 +30,8 @@ pub struct Options {
     pub duration: Duration,
     /// Requests a second of all clients together; none asks as fast as answers come.
     rate: Option<f64>,
+    /// How long the person's text is, about.
+    bytes: usize,
     stream: bool,
     sentence: bool,
     user: Option<String>,
@@ -52,6 +60,7 @@ impl Options {
             concurrency: 16,
             duration: Duration::from_secs(5),
             rate: None,
+            bytes: 0,
             stream: false,
             sentence: false,
             user: None,
@@ -73,6 +82,7 @@ impl Options {
                 self.duration = Duration::from_secs_f64(seconds.clamp(0.1, SECONDS_MAX));
             }
             "--rate" => self.rate = Some(value.parse()?),
+            "--bytes" => self.bytes = value.parse::<usize>()?.min(BYTES_MAX),
             "--stream" => self.stream = value == "yes",
             "--sentence" => self.sentence = value == "yes",
             "--user" => self.user = Some(value),
@@ -99,8 +109,12 @@ impl Options {
     pub fn request(&self, addr: SocketAddr) -> Vec<u8> {
         let user = self.user.as_ref().map_or(String::new(), |user| format!(r#","user":"{user}""#));
         let stream = if self.stream { r#","stream":true"# } else { "" };
+        let filler = match self.bytes {
+            0 => String::new(),
+            bytes => format!(" {}Visit {PLACE}.", FILLER.repeat(bytes / FILLER.len())),
+        };
         let body = format!(
-            r#"{{"model":"mock"{stream}{user},"messages":[{{"role":"system","content":"You are a kind listener. Visit {PLACE}."}},{{"role":"user","content":"My day was long and my boss was unfair to me in front of everyone. I keep thinking about it and cannot settle down this evening."}}]}}"#
+            r#"{{"model":"mock"{stream}{user},"messages":[{{"role":"system","content":"You are a kind listener. Visit {PLACE}."}},{{"role":"user","content":"My day was long and my boss was unfair to me in front of everyone. I keep thinking about it and cannot settle down this evening.{filler}"}}]}}"#
         );
         let (key, length) = (&self.key, body.len());
         format!(

@@ -88,6 +88,7 @@ impl LoadTally {
             "errors": self.failed + self.refused + self.other,
             "per_second": rate,
             "p50_ms": at(&mut self.times, 0.5),
+            "p95_ms": at(&mut self.times, 0.95),
             "p99_ms": at(&mut self.times, 0.99),
             "refused_p50_ms": at(&mut self.refusals, 0.5),
             "refused_p99_ms": at(&mut self.refusals, 0.99),

@@ -68,6 +68,7 @@ fn ranges(config: &Config, found: &mut Findings) {
     found.range("limits.connections_max", wide(limits.connections_max), 1, 1_000_000);
     let each = wide(limits.connections_per_address_max);
     found.range("limits.connections_per_address_max", each, 0, 1_000_000);
+    found.range("limits.share_wait_ms", limits.share_wait_ms, 100, 300_000);
     found.range("limits.drain_timeout_ms", limits.drain_timeout_ms, 0, 600_000);
     found.range("limits.drain_grace_ms", limits.drain_grace_ms, 0, 60_000);
     found.range("deliberation.attempts_max", rules.attempts_max.into(), 1, 5);

@@ -339,11 +339,22 @@ pub struct Limits {
     #[serde(skip_serializing_if = "is_zero")]
     #[schemars(range(max = 1_000_000))]
     pub connections_per_address_max: usize,
+    /// Milliseconds a long text waits for its key's share of the processor before it is refused.
+    #[serde(skip_serializing_if = "is_share_wait_default")]
+    #[schemars(range(min = 100, max = 300_000))]
+    pub share_wait_ms: u64,
     /// Milliseconds running turns may take to finish after a request to stop.
     pub drain_timeout_ms: u64,
     /// Milliseconds connections are still accepted after a request to stop, while `/readyz` says 503.
     #[serde(skip_serializing_if = "is_zero")]
     pub drain_grace_ms: u64,
+}
+
+const SHARE_WAIT_MS: u64 = 20_000;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_share_wait_default(wait_ms: &u64) -> bool {
+    *wait_ms == SHARE_WAIT_MS
 }
 
 // A file that does not set it keeps the digest it had before this could be set.
@@ -358,6 +369,7 @@ impl Default for Limits {
             turns_max: 1024,
             connections_max: 4096,
             connections_per_address_max: 0,
+            share_wait_ms: SHARE_WAIT_MS,
             drain_timeout_ms: 30_000,
             drain_grace_ms: 0,
         }

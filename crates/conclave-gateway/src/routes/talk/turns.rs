@@ -24,7 +24,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use conclave_core::{GenerationFailure, GuardCode, Outcome};
 use conclave_engine::trace::followed;
-use conclave_engine::{DeliverError, Reply, StreamPolicy, Turn};
+use conclave_engine::{DeliverError, OverShare, Reply, StreamPolicy, Turn};
 use conclave_money::BudgetRefusal;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -233,12 +233,19 @@ pub(crate) fn deliver_error(error: DeliverError, now_ms: u64) -> ApiError {
     match error {
         DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
         DeliverError::Forbidden(why) => ApiError::forbidden(as_sentence(&why)),
+        DeliverError::OverShare(refusal) => over_share_error(refusal),
         DeliverError::Unpaid(refusal) => budget_error(&refusal, now_ms),
         DeliverError::AuditUnavailable(cause) => {
             tracing::error!(%cause, "a decision could not be recorded");
             ApiError::audit_unavailable()
         }
     }
+}
+
+/// A long text whose caller has more of them waiting than its share.
+fn over_share_error(refusal: OverShare) -> ApiError {
+    let message = as_sentence(&refusal.to_string());
+    ApiError::rate_limit_exceeded(message, refusal.retry_after_s)
 }
 
 /// How long to wait, in whole seconds, an hour at most.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::Envelope;
 use conclave_core::MicroUsd;
-use conclave_engine::AppendError;
+use conclave_engine::{AppendError, OverShare};
 use tokio::sync::oneshot;
 
 #[tokio::test]
@@ -28,6 +28,7 @@ fn each_reason_for_deciding_nothing_has_its_status_and_code() {
     let cases = [
         (DeliverError::UnknownModel("m".into()), 404, "model_not_found", None),
         (DeliverError::Forbidden("not this one".into()), 403, "forbidden", None),
+        (OverShare { retry_after_s: 7 }.into(), 429, "rate_limit_exceeded", Some("7")),
         (DeliverError::Unpaid(running_away), 429, "insufficient_quota", Some("91")),
         (DeliverError::Unpaid(dear), 429, "insufficient_quota", None),
         (
