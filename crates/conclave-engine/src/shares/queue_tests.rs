@@ -56,6 +56,30 @@ fn whose_work_is_short_gets_the_same_time_and_so_more_of_it_done() {
 }
 
 #[test]
+fn whoever_comes_anew_has_saved_up_nothing_and_is_not_behind_either() {
+    let mut queue = ShareQueue::new(1);
+    let (old, new) = (sharer("acme", "a"), sharer("acme", "b"));
+    let mut waiting = queue.join(&old, Stage::New);
+    for _ in 0..50 {
+        assert_eq!(queue.call_next(), Some(waiting));
+        let next = queue.join(&old, Stage::New);
+        queue.leave(&old, waiting, 10 * MS);
+        waiting = next;
+    }
+    let mut of_new = 0;
+    let mut fresh = queue.join(&new, Stage::New);
+    for _ in 0..20 {
+        let called = queue.call_next().unwrap();
+        let who = if called == fresh { &new } else { &old };
+        of_new += usize::from(called == fresh);
+        let next = queue.join(who, Stage::New);
+        *(if called == fresh { &mut fresh } else { &mut waiting }) = next;
+        queue.leave(who, called, 10 * MS);
+    }
+    assert!((9..=11).contains(&of_new), "{of_new} of 20");
+}
+
+#[test]
 fn what_was_begun_comes_before_what_is_new_of_the_same_key() {
     let (mut queue, who) = (ShareQueue::new(1), sharer("acme", "a"));
     let (new, begun) = (queue.join(&who, Stage::New), queue.join(&who, Stage::Begun));
