@@ -1,6 +1,7 @@
 //! Money as integers: floating point loses cents.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Millionths of a US dollar.
 #[derive(
@@ -31,9 +32,32 @@ impl MicroUsd {
     }
 }
 
+/// Dollars with two decimals, and with as many more as it takes: `$25.00`, `$0.00014`.
+impl fmt::Display for MicroUsd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = format!("{:06}", self.0 % 1_000_000);
+        let (cents, rest) = part.split_at(2);
+        write!(f, "${}.{cents}{}", self.0 / 1_000_000, rest.trim_end_matches('0'))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn money_is_told_in_dollars_and_nothing_is_rounded() {
+        for (amount, told) in [
+            (0, "$0.00"),
+            (140, "$0.00014"),
+            (50_000, "$0.05"),
+            (100_000, "$0.10"),
+            (25_000_000, "$25.00"),
+            (1_234_567, "$1.234567"),
+        ] {
+            assert_eq!(MicroUsd(amount).to_string(), told);
+        }
+    }
 
     #[test]
     fn a_single_token_costs_something() {

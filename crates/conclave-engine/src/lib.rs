@@ -32,7 +32,7 @@ pub use deliberate::{BuiltIn, Panel, Progress, ReleasedWindow, Verdicts};
 pub use engine::Engine;
 pub use guards::{
     BUILTIN_MODEL, Examined, Guard, GuardEffect, GuardEntry, GuardError, Payment, PersonalData,
-    Places, harm_of, is_unseen, read_words, standard_guards, within_patience,
+    Places, harm_of, is_unseen, read_words, refusal_sentence, standard_guards, within_patience,
 };
 pub use matter::{
     ConsentQuestion, ExcessTokens, HistoryOrigin, HistoryReading, HistoryText, Hold, KnownReadings,

@@ -106,6 +106,7 @@ impl Engine {
             None => offered,
         };
         let field = self.sense(&matter);
+        let attempts_max = matter.payment.attempts.unwrap_or(attempts_max);
         let course = Course::new(self, &matter, &*offered.model, field.clone(), attempts_max);
         let released = released.filter(|_| self.may_release(&matter));
         let choices = match released {
@@ -469,7 +470,9 @@ impl Engine {
         if stop != Stop::OwnAnswer
             && let Some(refusal) = matter.payment.refusal.take()
         {
-            return Err(refusal.into());
+            let stated = matter.context.language.as_deref();
+            let language = Language::of_tag(stated.unwrap_or(&matter.reading.language));
+            return Err(DeliverError::Unpaid(refusal, language));
         }
         matter.content.choices = vec![self.stopped_choice(matter, stop)];
         self.conclude(matter, provider, None).await

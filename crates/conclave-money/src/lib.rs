@@ -6,6 +6,7 @@
 
 mod accounts;
 mod accounts_in_memory;
+mod likely;
 mod lines;
 mod page;
 mod policies;
@@ -19,8 +20,8 @@ pub use accounts::{AccountBalance, Accounts, AccountsError, ReserveOutcome, Unse
 pub use accounts_in_memory::AccountsInMemory;
 pub use lines::{LineFormatError, decode_lines, encode_lines};
 pub use page::{
-    AccountPage, Balance, CheaperOption, Crossing, LineExceeded, OpenReservation, Reservation,
-    ReservationOrder, UnreadableReservation,
+    AccountPage, Balance, CheaperOption, CostBound, Crossing, LineExceeded, OpenReservation,
+    Outlook, Reservation, ReservationOrder, UnreadableReservation,
 };
 pub use policies::{KnownPolicy, Policies, TenantsError};
 pub use prices::{PriceError, PriceTable};

@@ -1,14 +1,17 @@
 //! The arithmetic of reservations: money reserved before a request, settled after it.
 //!
-//! **Invariant:** what is granted never makes spent and reserved together more than a limit. What was
-//! granted under a higher limit, or what a provider charges beyond what was reserved, is counted as it
-//! is, and nothing more is granted until it fits again.
+//! **Invariant:** a request reserves the most it can cost, and is granted it where what it is likely to cost is
+//! left beside all that is spent and reserved. So whatever is asked for at once, spent never exceeds a limit by
+//! more than one request costs beyond what was likely: the last that was granted. What was granted under a
+//! higher limit, or what a provider charges beyond what was reserved, is counted as it is, and nothing more is
+//! granted until it fits again.
 //!
 //! **Invariant:** a reservation is settled once. Settling it again, or one that nobody knows, changes
 //! nothing; one whose row cannot be read is neither settled nor charged.
 
 use conclave_core::MicroUsd;
 use conclave_govern::{AccountKey, AccountLimit};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use thiserror::Error;
 use uuid::Uuid;
@@ -45,8 +48,8 @@ pub struct ReservationOrder {
     pub tenant: u64,
     /// Every limit in force.
     pub lines: Vec<AccountLimit>,
-    /// The most that the request can cost.
-    pub most: MicroUsd,
+    /// What the request can cost.
+    pub cost: CostBound,
     /// What may be reserved instead.
     pub cheaper: Option<CheaperOption>,
     /// The time the request came, in milliseconds since the Unix epoch.
@@ -56,16 +59,33 @@ pub struct ReservationOrder {
 }
 
 impl ReservationOrder {
-    const fn granted(&self, amount: MicroUsd, is_cheaper: bool) -> Reservation {
-        Reservation { id: self.id, amount, is_cheaper, is_counted: true }
+    fn granted(&self, amount: MicroUsd, left: MicroUsd, is_cheaper: bool) -> Reservation {
+        Reservation { id: self.id, amount, left: left.min(amount), is_cheaper, is_counted: true }
+    }
+}
+
+/// What a request can cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CostBound {
+    /// At most.
+    pub most: MicroUsd,
+    /// Probably: what must be left for it to be granted.
+    pub likely: MicroUsd,
+}
+
+impl CostBound {
+    /// Where nobody knows better than the most.
+    #[must_use]
+    pub const fn exact(most: MicroUsd) -> Self {
+        Self { most, likely: most }
     }
 }
 
 /// A cheaper model that is asked where money becomes scarce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheaperOption {
-    /// The most that the request can cost with it.
-    pub most: MicroUsd,
+    /// What the request can cost with it.
+    pub cost: CostBound,
     /// From which spent share of any limit on it is asked, in per cent.
     pub from_percent: u8,
 }
@@ -77,6 +97,8 @@ pub struct Reservation {
     pub id: [u8; 16],
     /// How much.
     pub amount: MicroUsd,
+    /// How much of it there is; less than that only where it was granted because it is likely to cost less.
+    pub left: MicroUsd,
     /// Whether that is the amount for the cheaper model, which is then the one to ask.
     pub is_cheaper: bool,
     /// Whether it stands in accounts; under a limit for single requests alone there are none.
@@ -90,8 +112,24 @@ pub struct LineExceeded {
     pub line: AccountLimit,
     /// What is left of it.
     pub left: MicroUsd,
-    /// The alert of 100 per cent, where this is the first refusal of the period.
+    /// What the request is likely to cost.
+    pub likely: MicroUsd,
+    /// How it stands with the request.
+    pub outlook: Outlook,
+    /// The alert of 100 per cent, where all is spent and nobody was told yet.
     pub crossing: Option<Crossing>,
+}
+
+/// Whether a request that does not fit in a limit will.
+/// The later, the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outlook {
+    /// As soon as requests that run are settled.
+    Soon,
+    /// When the limit begins anew.
+    NextPeriod,
+    /// Never: it is likely to cost more than the whole limit.
+    Never,
 }
 
 /// A share of a limit that was reached for the first time in its period.
@@ -151,7 +189,8 @@ impl AccountPage {
     pub fn reserve(&mut self, order: &ReservationOrder) -> Result<Reservation, Box<LineExceeded>> {
         if let Some(known) = self.reservations.get(&order.id) {
             let amount = MicroUsd(known.amount);
-            return Ok(order.granted(amount, amount != order.most));
+            let left = self.left(order).saturating_add(amount);
+            return Ok(order.granted(amount, left, amount != order.cost.most));
         }
         match self.choose_amount(order) {
             Ok(reservation) => {
@@ -159,7 +198,7 @@ impl AccountPage {
                 Ok(reservation)
             }
             Err(mut exceeded) => {
-                exceeded.crossing = self.raise_alert(&exceeded.line, 100);
+                exceeded.crossing = self.raise_highest(&exceeded.line, &[100]);
                 Err(exceeded)
             }
         }
@@ -168,9 +207,13 @@ impl AccountPage {
     /// The amount for the model that was asked for, or for the cheaper one where a limit comes near or
     /// the dearer one does not fit.
     fn choose_amount(&self, order: &ReservationOrder) -> Result<Reservation, Box<LineExceeded>> {
-        let dear = || self.check_fit(order, order.most).map(|()| order.granted(order.most, false));
+        let left = self.left(order);
+        let granted = |cost: CostBound, is_cheaper| {
+            self.check_fit(order, cost).map(|()| order.granted(cost.most, left, is_cheaper))
+        };
+        let dear = || granted(order.cost, false);
         let Some(cheaper) = order.cheaper else { return dear() };
-        let cheap = self.check_fit(order, cheaper.most).map(|()| order.granted(cheaper.most, true));
+        let cheap = granted(cheaper.cost, true);
         let is_scarce = order
             .lines
             .iter()
@@ -219,14 +262,43 @@ impl AccountPage {
         self.balances.get(key).copied().unwrap_or_default()
     }
 
-    fn check_fit(&self, order: &ReservationOrder, most: MicroUsd) -> Result<(), Box<LineExceeded>> {
-        for line in &order.lines {
-            let left = MicroUsd(line.limit.0.saturating_sub(self.balance(&line.key).used()));
-            if most > left {
-                return Err(Box::new(LineExceeded { line: line.clone(), left, crossing: None }));
-            }
+    /// What is left in the account where it is least.
+    fn left(&self, order: &ReservationOrder) -> MicroUsd {
+        let left = order.lines.iter().map(|line| self.left_of(line));
+        left.min().unwrap_or(MicroUsd(u64::MAX))
+    }
+
+    fn left_of(&self, line: &AccountLimit) -> MicroUsd {
+        MicroUsd(line.limit.0.saturating_sub(self.balance(&line.key).used()))
+    }
+
+    /// Whether what it is likely to cost is left everywhere. Of the limits where it is not, the one that
+    /// stays so longest is named.
+    fn check_fit(
+        &self,
+        order: &ReservationOrder,
+        cost: CostBound,
+    ) -> Result<(), Box<LineExceeded>> {
+        // Whatever costs anything needs an account that is not used up.
+        let likely = cost.likely.min(cost.most).max(MicroUsd(cost.most.0.min(1)));
+        let refusals = order.lines.iter().filter_map(|line| {
+            let left = self.left_of(line);
+            let spent = MicroUsd(self.balance(&line.key).spent);
+            let outlook = if likely <= left {
+                return None;
+            } else if likely > line.limit {
+                Outlook::Never
+            } else if spent.saturating_add(likely) <= line.limit {
+                Outlook::Soon
+            } else {
+                Outlook::NextPeriod
+            };
+            Some(LineExceeded { line: line.clone(), left, likely, outlook, crossing: None })
+        });
+        match refusals.min_by_key(|one| Reverse(one.outlook)) {
+            Some(exceeded) => Err(Box::new(exceeded)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn open(&mut self, order: &ReservationOrder, amount: MicroUsd) {

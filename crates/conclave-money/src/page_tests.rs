@@ -25,7 +25,7 @@ fn order(id: u8, most: u64, now_ms: u64, lines: Vec<AccountLimit>) -> Reservatio
         id: [id; 16],
         tenant: 7,
         lines,
-        most: MicroUsd(most),
+        cost: CostBound::exact(MicroUsd(most)),
         cheaper: None,
         now_ms,
         expires_ms: now_ms + 1_000,
@@ -109,16 +109,57 @@ fn alerts_are_raised_once_and_the_highest_wins() {
     assert_eq!(spend(4, 20), [90]);
     let refused = order(5, 50, 0, vec![line("a", 0, 100)]);
     let crossing = page.reserve(&refused).unwrap_err().crossing;
-    assert_eq!(crossing.unwrap().percent, 100);
+    assert_eq!(crossing, None, "91 of 100 are spent, whatever is asked for");
+    // A reservation that nobody settled is charged, and nobody was told by that.
+    page.reserve(&order(6, 9, 0, vec![line("a", 0, 100)])).unwrap();
+    page.expire([6; 16], 1_000);
     let crossing = page.reserve(&refused).unwrap_err().crossing;
-    assert_eq!(crossing, None);
+    assert_eq!(crossing.unwrap().percent, 100);
+    assert_eq!(page.reserve(&refused).unwrap_err().crossing, None);
+}
+
+/// Likely to cost `likely`, and `most` at most.
+fn estimated(id: u8, likely: u64, most: u64, lines: Vec<AccountLimit>) -> ReservationOrder {
+    let cost = CostBound { most: MicroUsd(most), likely: MicroUsd(likely) };
+    ReservationOrder { cost, ..order(id, most, 0, lines) }
+}
+
+#[test]
+fn what_is_likely_to_fit_is_granted_and_others_wait_until_it_is_settled() {
+    let mut page = AccountPage::default();
+    let lines = || vec![line("a", 0, 100), line("b", 0, 1_000)];
+    page.reserve(&order(1, 70, 0, lines())).unwrap();
+    page.settle([1; 16], MicroUsd(70), &[]).unwrap();
+    let granted = page.reserve(&estimated(2, 5, 80, lines())).unwrap();
+    assert_eq!((granted.amount, granted.left), (MicroUsd(80), MicroUsd(30)));
+    let waits = page.reserve(&estimated(3, 5, 80, lines())).unwrap_err();
+    assert_eq!((waits.outlook, waits.left), (Outlook::Soon, MicroUsd(0)));
+    page.settle([2; 16], MicroUsd(5), &[]).unwrap();
+    assert_eq!(page.reserve(&estimated(3, 5, 80, lines())).unwrap().left, MicroUsd(25));
+}
+
+#[test]
+fn a_refusal_tells_soon_from_the_next_period_and_from_never() {
+    let mut page = AccountPage::default();
+    let lines = || vec![line("a", 0, 100)];
+    page.reserve(&order(1, 60, 0, lines())).unwrap();
+    let outlook = |page: &mut AccountPage, likely| {
+        page.reserve(&estimated(9, likely, 500, lines())).unwrap_err().outlook
+    };
+    assert_eq!(outlook(&mut page, 41), Outlook::Soon);
+    assert_eq!(outlook(&mut page, 101), Outlook::Never);
+    page.settle([1; 16], MicroUsd(60), &[]).unwrap();
+    assert_eq!(outlook(&mut page, 41), Outlook::NextPeriod);
+    page.reserve(&order(2, 40, 0, lines())).unwrap();
+    page.settle([2; 16], MicroUsd(40), &[]).unwrap();
+    assert_eq!(outlook(&mut page, 0), Outlook::NextPeriod, "used up");
 }
 
 #[test]
 fn from_four_fifths_on_the_cheaper_model_is_asked() {
     let mut page = AccountPage::default();
     let orders = |id: u8| ReservationOrder {
-        cheaper: Some(CheaperOption { most: MicroUsd(2), from_percent: 80 }),
+        cheaper: Some(CheaperOption { cost: CostBound::exact(MicroUsd(2)), from_percent: 80 }),
         ..order(id, 20, 0, vec![line("a", 0, 100)])
     };
     for id in 1..=4 {
@@ -202,6 +243,38 @@ proptest! {
                     .map(|open| open.amount)
                     .sum();
                 prop_assert_eq!(reserved, balance.reserved, "as open reservations say");
+            }
+        }
+    }
+
+    /// Requests are granted by what they are likely to cost, and cost anything up to their most, whatever
+    /// runs at once: over a limit stands at most what one of them can cost beyond what was likely.
+    #[test]
+    fn only_the_tail_of_one_request_ever_stands_over_a_limit(
+        acts in prop::collection::vec((0_u8..30, 0_u64..60, 0_u64..=100, 0_u64..=100, any::<bool>()), 1..200),
+    ) {
+        let mut page = AccountPage::default();
+        let mut tail_max = BTreeMap::<AccountKey, u64>::new();
+        for (id, most, likely, cost, both) in acts {
+            if let Some(open) = page.reservations.get(&[id; 16]) {
+                let cost = open.amount * cost / 100;
+                page.settle([id; 16], MicroUsd(cost), &[100]).unwrap();
+            } else {
+                let mut lines = vec![line("a", 0, 100)];
+                if both {
+                    lines.push(line("b", 0, 70));
+                }
+                let likely = most * likely / 100;
+                if page.reserve(&estimated(id, likely, most, lines.clone())).is_ok() {
+                    for line in lines {
+                        let known = tail_max.entry(line.key).or_default();
+                        *known = (*known).max(most - likely);
+                    }
+                }
+            }
+            for (key, balance) in &page.balances {
+                let limit = if key.name == "a" { 100 } else { 70 };
+                prop_assert!(balance.used() <= limit + tail_max[key], "{key:?} {balance:?}");
             }
         }
     }

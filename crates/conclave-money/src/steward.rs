@@ -6,7 +6,8 @@
 //! settled from the ledger.
 
 use crate::accounts::{Accounts, AccountsError};
-use crate::page::{CheaperOption, Crossing, Reservation, ReservationOrder};
+use crate::likely::RecentCosts;
+use crate::page::{CheaperOption, CostBound, Crossing, Reservation, ReservationOrder};
 use crate::policies::{KnownPolicy, Policies};
 use crate::refusal::BudgetRefusal;
 use crate::runaway::RunawayBreaker;
@@ -44,10 +45,10 @@ pub struct ReservationRequest<'a> {
     pub policy: &'a TenantPolicy,
     /// Whose accounts it counts towards.
     pub scopes: &'a Scopes,
-    /// The most that the request with its verifiers and regenerations can cost.
-    pub most: MicroUsd,
+    /// What the request with its verifiers and regenerations can cost.
+    pub cost: CostBound,
     /// The same with a cheaper model, where another may be asked.
-    pub cheaper: Option<MicroUsd>,
+    pub cheaper: Option<CostBound>,
     /// Who is watched for running away.
     pub payer: Payer,
     /// The time the request came, in milliseconds since the Unix epoch.
@@ -84,6 +85,7 @@ pub struct StewardState {
     /// Reservations of turns that run here, and when nobody is believed to settle them any more.
     running: Mutex<HashMap<[u8; 16], u64>>,
     watched: Mutex<HashMap<Payer, RunawayBreaker>>,
+    recent: RecentCosts,
     alerts: Mutex<VecDeque<ShownAlert>>,
 }
 
@@ -110,6 +112,7 @@ impl StewardState {
             clock,
             running: Mutex::default(),
             watched: Mutex::default(),
+            recent: RecentCosts::default(),
             alerts: Mutex::default(),
         }
     }
@@ -243,10 +246,12 @@ impl StewardState {
     pub fn show_alert(&self, crossing: &Crossing) {
         let key = &crossing.line.key;
         let message = format!(
-            "A {} limit has reached {} per cent in this {}.",
+            "Of the {} limit of {} a {}, {} are spent: {} per cent are reached.",
             key.scope.as_str(),
-            crossing.percent,
-            key.period.as_str()
+            crossing.line.limit,
+            key.period.as_str(),
+            crossing.spent,
+            crossing.percent
         );
         let mut alerts = lock(&self.alerts);
         if alerts.len() >= ALERTS_MAX {
@@ -440,7 +445,19 @@ impl Steward {
         Ok(MicroUsd(panel.0.saturating_mul(size.panels)))
     }
 
-    /// Reserves what a request can cost at most; `None` where no limit is in force.
+    /// What a request can cost, by its bound and by what the tenant's latest with the same model did cost.
+    #[must_use]
+    pub fn estimate(&self, tenant: &TenantId, model: &str, most: MicroUsd) -> CostBound {
+        let likely = self.state.recent.likely(tenant_number(tenant.as_str()), model, most);
+        CostBound { most, likely }
+    }
+
+    /// Learns what a request did cost that could cost so much at most.
+    pub fn learn_cost(&self, tenant: &TenantId, model: &str, most: MicroUsd, spent: MicroUsd) {
+        self.state.recent.learn(tenant_number(tenant.as_str()), model, most, spent);
+    }
+
+    /// Reserves what a request can cost at most, or what is left where it is likely to cost less; `None` where no limit is in force.
     ///
     /// # Errors
     /// When a limit would be exceeded or cannot be checked, or whoever asks runs away. Being over a limit
@@ -472,20 +489,21 @@ impl Steward {
     ) -> Result<Reservation, BudgetRefusal> {
         let ReservationRequest { id, policy, scopes, now_ms, .. } = *request;
         let limit = policy.max_cost_per_request_usd.map_or(MicroUsd(u64::MAX), |limit| limit.0);
-        let cheaper = request.cheaper.filter(|most| *most <= limit);
-        let is_too_dear = request.most > limit;
-        let most = if is_too_dear {
-            let least = request.cheaper.map_or(request.most, |most| most.min(request.most));
-            cheaper.ok_or(BudgetRefusal::RequestLimit { most: least, limit })?
-        } else {
-            request.most
+        let cheaper = request.cheaper.filter(|cost| cost.likely <= limit);
+        let own = Some(request.cost).filter(|cost| cost.likely <= limit);
+        let is_too_dear = own.is_none();
+        let Some(cost) = own.or(cheaper) else {
+            let all = request.cheaper.into_iter().chain([request.cost]);
+            let likely = all.map(|cost| cost.likely).min().unwrap_or_default();
+            return Err(BudgetRefusal::RequestLimit { likely, limit });
         };
         let tenant = tenant_number(scopes.tenant.as_str());
         let lines = policy.lines(tenant, scopes, now_ms);
-        if lines.is_empty() || most.0 == 0 {
+        if lines.is_empty() || cost.most.0 == 0 {
             return Ok(Reservation {
                 id,
-                amount: most,
+                amount: cost.most,
+                left: cost.most.min(limit),
                 is_cheaper: is_too_dear,
                 is_counted: false,
             });
@@ -496,15 +514,16 @@ impl Steward {
             id,
             tenant,
             lines,
-            most,
+            cost,
             cheaper: cheaper
                 .filter(|_| !is_too_dear)
-                .map(|most| CheaperOption { most, from_percent }),
+                .map(|cost| CheaperOption { cost, from_percent }),
             now_ms,
             expires_ms: now_ms.saturating_add(wait_ms),
         };
         let reservation = self.state.reserve(order).await?;
-        Ok(Reservation { is_cheaper: is_too_dear || reservation.is_cheaper, ..reservation })
+        let left = reservation.left.min(limit);
+        Ok(Reservation { left, is_cheaper: is_too_dear || reservation.is_cheaper, ..reservation })
     }
 
     /// Counts what a request spent and frees the rest of its reservation. It counts towards running away

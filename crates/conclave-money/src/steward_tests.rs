@@ -127,8 +127,8 @@ fn reserve(
         id: [id; 16],
         policy,
         scopes: &scopes,
-        most: MicroUsd(most),
-        cheaper: cheaper.map(MicroUsd),
+        cost: CostBound::exact(MicroUsd(most)),
+        cheaper: cheaper.map(MicroUsd).map(CostBound::exact),
         payer: PAYER,
         now_ms: NOW,
     };
@@ -159,7 +159,7 @@ fn a_request_that_is_too_dear_reserves_what_the_cheaper_model_costs() {
     assert_eq!(only_balance(&accounts.page()).reserved, 10);
     let refused = reserve(&steward, &policy, 2, 100, Some(60)).unwrap();
     let limit = MicroUsd(50);
-    assert_eq!(refused, Err(BudgetRefusal::RequestLimit { most: MicroUsd(60), limit }));
+    assert_eq!(refused, Err(BudgetRefusal::RequestLimit { likely: MicroUsd(60), limit }));
 }
 
 #[test]
@@ -197,15 +197,63 @@ fn whoever_spends_too_fast_is_stopped_also_where_no_budget_is_set() {
 }
 
 #[test]
-fn a_refusal_carries_the_alert_once_and_says_when_to_ask_again() {
+fn a_refusal_says_in_dollars_what_is_left_and_when_to_ask_again_or_that_it_never_fits() {
     let steward = steward(Arc::<AccountsInMemory>::default());
-    let policy = policy(json!({"daily_budget_usd": 0.000_01}));
-    let first = reserve(&steward, &policy, 1, 11, None).unwrap().unwrap_err();
-    assert_eq!(first.crossing().map(|crossing| crossing.percent), Some(100));
+    let policy = policy(json!({"daily_budget_usd": 0.05}));
+    let never = reserve(&steward, &policy, 1, 110_000, None).unwrap().unwrap_err();
+    assert_eq!((never.crossing(), never.retry_at_ms(NOW)), (None, None));
+    assert_eq!(
+        never.to_string(),
+        "this request is likely to cost $0.11, more than the whole tenant limit of $0.05 a day"
+    );
+    let first = reserve(&steward, &policy, 2, 40_000, None).unwrap().unwrap();
+    let waits = reserve(&steward, &policy, 3, 20_000, None).unwrap().unwrap_err();
+    assert_eq!(waits.retry_at_ms(NOW), Some(NOW + 1_000));
+    steward.settle(first, MicroUsd(40_000), &policy, PAYER).now_or_never().unwrap();
+    let spent = reserve(&steward, &policy, 3, 20_000, None).unwrap().unwrap_err();
     let midnight = (NOW / 86_400_000 + 1) * 86_400_000;
-    assert_eq!(first.retry_at_ms(), Some(midnight));
-    let second = reserve(&steward, &policy, 2, 11, None).unwrap().unwrap_err();
-    assert_eq!(second.crossing(), None);
+    assert_eq!((spent.crossing(), spent.retry_at_ms(NOW)), (None, Some(midnight)));
+    assert!(spent.to_string().contains("$0.01 are left"), "{spent}");
+}
+
+#[test]
+fn whoever_waits_for_others_to_be_settled_does_not_run_away() {
+    let steward = steward(Arc::<AccountsInMemory>::default());
+    let policy = policy(json!({"daily_budget_usd": 1, "breaker": {"refusals_per_minute": 2}}));
+    reserve(&steward, &policy, 1, 900_000, None).unwrap().unwrap();
+    for _ in 0..5 {
+        let waits = reserve(&steward, &policy, 2, 200_000, None).unwrap().unwrap_err();
+        assert!(matches!(waits, BudgetRefusal::LineExceeded(_)), "{waits}");
+    }
+}
+
+#[test]
+fn a_bound_far_over_what_requests_cost_turns_nobody_away() {
+    let steward = steward(Arc::<AccountsInMemory>::default());
+    let policy = policy(json!({"daily_budget_usd": 0.05, "max_cost_per_request_usd": 0.02}));
+    let tenant = TenantId::new("acme").unwrap();
+    let most = MicroUsd(28_800);
+    let scopes =
+        Scopes { tenant: tenant.clone(), key: None, user: None, session: None, recipe: None };
+    let mut spent = 0;
+    for id in 0..=u8::MAX {
+        let request = ReservationRequest {
+            id: [id; 16],
+            policy: &policy,
+            scopes: &scopes,
+            cost: steward.estimate(&tenant, "m", most),
+            cheaper: None,
+            payer: PAYER,
+            now_ms: NOW,
+        };
+        let Ok(reservation) = steward.reserve(request).now_or_never().unwrap() else { break };
+        assert!(reservation.unwrap().left <= MicroUsd(20_000), "the limit of one request");
+        let cost = MicroUsd(1_800);
+        steward.learn_cost(&tenant, "m", most, cost);
+        steward.settle(reservation, cost, &policy, PAYER).now_or_never().unwrap();
+        spent += cost.0;
+    }
+    assert_eq!(spent, 27 * 1_800, "no other would have fitted in $0.05");
 }
 
 fn price(input: u64, output: u64) -> Price {

@@ -6,6 +6,7 @@
 //! **Invariant:** constructors may fail on bad data; once built, nothing here can fail.
 
 mod bilingual;
+mod budget_notices;
 mod contribution_phrases;
 mod doubt_advisory;
 mod draw;
@@ -21,6 +22,7 @@ mod prompt;
 mod resources;
 mod responder;
 
+pub use budget_notices::{BudgetNotice, NamedLimit, budget_notice};
 pub use contribution_phrases::{ContributionPhrase, FixedPhrase, sensor_phrase};
 pub use doubt_advisory::doubt_advisory;
 pub use error::VoiceError;

@@ -32,7 +32,7 @@ use conclave_ledger::{Draft, Kind, Value};
 use conclave_money::BudgetRefusal;
 use conclave_ports::trace::{self, SpanKind};
 use conclave_ports::{Announcement, AppendError, EventKind, REVIEW_WORDS};
-use conclave_voice::{FieldState, Situation, Speech, guard_sentence};
+use conclave_voice::{FieldState, Language, Situation, Speech, guard_sentence};
 use serde_json::json;
 use std::sync::Arc;
 use thiserror::Error;
@@ -61,9 +61,9 @@ pub enum DeliverError {
     /// Its caller asks for more at once than its share.
     #[error(transparent)]
     OverShare(#[from] OverShare),
-    /// A limit on money forbids it.
-    #[error(transparent)]
-    Unpaid(#[from] BudgetRefusal),
+    /// A limit on money forbids it, and the person's language is this.
+    #[error("{0}")]
+    Unpaid(BudgetRefusal, Language),
     /// The decision could not be made durable, so nothing may leave.
     #[error(transparent)]
     AuditUnavailable(#[from] AppendError),
@@ -77,7 +77,7 @@ impl DeliverError {
             Self::UnknownModel(_) => "unknown_model",
             Self::Forbidden(_) => "forbidden",
             Self::OverShare(_) => "over_share",
-            Self::Unpaid(_) => "unpaid",
+            Self::Unpaid(..) => "unpaid",
             Self::AuditUnavailable(_) => "audit_unavailable",
         }
     }

@@ -1,6 +1,8 @@
 //! Whether the money is there: the most that a matter can cost is reserved before anything is spent, and
 //! settled with what it did cost.
 //!
+//! **Invariant:** where less is left than the most, fewer attempts are made and the model is told to write less,
+//! until what is left is enough or one short reply is all.
 //! **Invariant:** under a limit no model is asked whose price nobody knows, and no cheaper one that the
 //! policy, the sensitivity or a rule of a country does not permit.
 //! **Invariant:** where no limit is in force, nothing is asked of a database.
@@ -16,9 +18,11 @@ use conclave_core::{
 use conclave_govern::{JurisdictionRuling, Price, Scopes, TenantPolicy, Usd};
 use conclave_ledger::{Body, Draft, Kind, Value, sha256};
 use conclave_money::{
-    BudgetRefusal, Crossing, Payer, RequestSize, Reservation, ReservationRequest, Steward,
+    BudgetRefusal, Crossing, LineExceeded, Outlook, Payer, RequestSize, Reservation,
+    ReservationRequest, Steward,
 };
 use conclave_ports::{Announcement, EventKind, OfferedModel};
+use conclave_voice::{BudgetNotice, Language, NamedLimit, budget_notice};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
@@ -40,6 +44,8 @@ pub struct Payment {
     pub downgraded_to: Option<String>,
     /// How much the model may write, where a limit is in force and nobody else said.
     pub output_tokens: Option<u64>,
+    /// How many attempts the model has, where money is left for fewer than usual.
+    pub attempts: Option<u8>,
     /// Why it may not be paid for.
     pub refusal: Option<BudgetRefusal>,
 }
@@ -147,8 +153,10 @@ async fn reserve(
         policy,
         scopes: &scopes,
         payer: payer(matter),
-        most,
-        cheaper: cheaper.as_ref().map(|other| other.most),
+        cost: steward.estimate(&matter.tenant, matter.model.as_deref().unwrap_or_default(), most),
+        cheaper: cheaper
+            .as_ref()
+            .map(|other| steward.estimate(&matter.tenant, &other.model, other.most)),
         now_ms: engine.clock.now_ms(),
     };
     match steward.reserve(request).await {
@@ -160,8 +168,7 @@ async fn reserve(
                 finding = downgrade(matter, &mut payment, other);
             }
             if policy.limits_money() {
-                let size = matter.content.size(payment.price.output_tokens_max);
-                payment.output_tokens = Some(size.output_tokens);
+                engine.spend_within(matter, &mut payment);
             }
             Ok(Examined::with(finding, GuardEffect::Pay(Box::new(payment))))
         }
@@ -204,7 +211,76 @@ struct CheaperModel {
     most: MicroUsd,
 }
 
+/// The least that a model is told to write at most, however little money is left.
+const OUTPUT_TOKENS_MIN: u64 = 256;
+
+/// What somebody reads whose request a budget refuses.
+#[must_use]
+pub fn refusal_sentence(refusal: &BudgetRefusal, language: Language) -> String {
+    let of_line = |exceeded: &LineExceeded| {
+        let LineExceeded { line, left, likely, outlook, .. } = exceeded;
+        let (scope, period) = (line.key.scope.as_str(), line.key.period.as_str());
+        let limit = NamedLimit { scope, period, limit: line.limit };
+        let (left, likely) = (*left, *likely);
+        let notice = match outlook {
+            Outlook::Soon => BudgetNotice::Soon { limit, left, likely },
+            Outlook::NextPeriod => BudgetNotice::NextPeriod { limit, left, likely },
+            Outlook::Never => BudgetNotice::Never { limit, likely },
+        };
+        budget_notice(&notice, language)
+    };
+    let notice = match refusal {
+        BudgetRefusal::LineExceeded(exceeded) => return of_line(exceeded),
+        BudgetRefusal::RequestLimit { likely, limit } => {
+            BudgetNotice::RequestLimit { likely: *likely, limit: *limit }
+        }
+        BudgetRefusal::RunningAway { .. } => BudgetNotice::RunningAway,
+        BudgetRefusal::Unpriced { model } => BudgetNotice::Unpriced { model },
+        BudgetRefusal::Unavailable => BudgetNotice::Unavailable,
+    };
+    budget_notice(&notice, language)
+}
+
 impl Engine {
+    /// Sets how much a model may write, and how often it is asked, so that what is left is enough.
+    fn spend_within(&self, matter: &Matter, payment: &mut Payment) {
+        let full = matter.content.size(payment.price.output_tokens_max);
+        payment.output_tokens = Some(full.output_tokens);
+        let Some(reservation) = &payment.reservation else { return };
+        let left = reservation.left;
+        let usual = match matter.purpose {
+            Purpose::Chat => u64::from(self.settings.attempts_max.max(1)),
+            _ => 1,
+        };
+        let with_attempts = |attempts: u64| RequestSize {
+            calls: full.calls * attempts / usual,
+            panels: full.panels * attempts / usual,
+            ..full
+        };
+        let is_enough = |size: RequestSize| {
+            let judging = self.judging_cost(&size).unwrap_or(MicroUsd(u64::MAX));
+            size.calls_cost(&payment.dearest).saturating_add(judging) <= left
+        };
+        let most = (1..=usual).rev().find(|attempts| is_enough(with_attempts(*attempts)));
+        if most == Some(usual) {
+            return;
+        }
+        if matter.purpose == Purpose::Chat {
+            payment.attempts = u8::try_from(most.unwrap_or(1)).ok();
+        }
+        if most.is_some() {
+            return;
+        }
+        let once = with_attempts(1);
+        let (mut enough, mut too_much) = (0, full.output_tokens);
+        while enough + 1 < too_much {
+            let output_tokens = enough.midpoint(too_much);
+            let fits = is_enough(RequestSize { output_tokens, ..once });
+            *(if fits { &mut enough } else { &mut too_much }) = output_tokens;
+        }
+        payment.output_tokens = Some(enough.max(OUTPUT_TOKENS_MIN).min(full.output_tokens));
+    }
+
     /// How a matter is paid for where nothing is reserved: at the price that is known.
     #[must_use]
     pub fn unreserved_payment<C: ?Sized>(&self, matter: &Matter<C>) -> Payment {
@@ -303,6 +379,10 @@ impl Engine {
         let Some(steward) = &self.steward else { return };
         let reservation = matter.payment.reservation;
         let needs_accounts = reservation.is_some();
+        if let Some(reservation) = &reservation {
+            let model = matter.model.as_deref().unwrap_or_default();
+            steward.learn_cost(&matter.tenant, model, reservation.amount, cost);
+        }
         let settled = steward.settle(reservation, cost, matter.policy(), payer(matter));
         if !needs_accounts {
             return;

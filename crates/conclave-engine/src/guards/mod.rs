@@ -18,7 +18,7 @@ mod jurisdiction;
 mod personal_data;
 mod toxicity;
 
-pub use budget::{Payment, is_unseen};
+pub use budget::{Payment, is_unseen, refusal_sentence};
 pub use interpretation::read_words;
 pub use jurisdiction::{BUILTIN_MODEL, Places};
 pub use personal_data::PersonalData;

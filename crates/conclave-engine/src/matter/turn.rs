@@ -242,7 +242,8 @@ impl MatterContent for TurnContent {
     }
 
     fn limit_output(&mut self, tokens: u64) {
-        if conclave_money::stated_output_tokens(&self.turn.body).is_none() {
+        let stated = conclave_money::stated_output_tokens(&self.turn.body);
+        if stated.is_none_or(|stated| stated > tokens) {
             let body = Arc::make_mut(&mut self.turn.body);
             // A length that is no whole number was not counted, so that it must not reach the model.
             body.shift_remove("max_completion_tokens");

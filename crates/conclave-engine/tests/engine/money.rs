@@ -128,7 +128,7 @@ impl Kept {
 
     async fn refusal(&self) -> BudgetRefusal {
         match self.house.engine.deliver(turn("My day was long.")).await {
-            Err(DeliverError::Unpaid(refusal)) => refusal,
+            Err(DeliverError::Unpaid(refusal, _)) => refusal,
             Err(other) => panic!("{other}"),
             Ok(reply) => panic!("{:?}", reply.decision.outcome),
         }
@@ -329,7 +329,7 @@ async fn what_was_not_settled_is_settled_from_the_ledger() {
     settle_tasks().await;
     // As if the process had ended between the decision and its settlement.
     use conclave_govern::{AccountKey, AccountLimit};
-    use conclave_money::ReservationOrder;
+    use conclave_money::{CostBound, ReservationOrder};
     let number = Period::Day.number_at(NOW);
     let key = AccountKey {
         tenant: conclave_ledger::tenant_number("default"),
@@ -342,7 +342,7 @@ async fn what_was_not_settled_is_settled_from_the_ledger() {
         id: reply.decision.id.0.into_bytes(),
         tenant: key.tenant,
         lines: vec![AccountLimit { key, limit: MicroUsd(1_000_000) }],
-        most: MicroUsd(500),
+        cost: CostBound::exact(MicroUsd(500)),
         cheaper: None,
         now_ms: NOW - 10_000,
         expires_ms: NOW + 10_000,
@@ -451,4 +451,34 @@ async fn webhooks_are_told_when_a_limit_comes_near() {
     assert_eq!(kinds, ["budget.alert"], "once in a period");
     assert_eq!(events[0].event.data["percent"], 1);
     assert_eq!(events[0].event.data["scope"], "tenant");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_likely_to_fit_is_asked_for_with_fewer_attempts_and_a_shorter_reply() {
+    // One attempt may cost some $0.0085, of which 100 tokens to write are $0.0002; three some $0.0255.
+    for (left, granted) in
+        [(0.1, true), (0.02, true), (0.009, true), (0.001_7, true), (0.001_5, false)]
+    {
+        let kept = kept(kind(), json!({"daily_budget_usd": left}));
+        let delivered = kept.house.engine.deliver(turn("My day was long.")).await;
+        assert_eq!(delivered.is_ok(), granted, "{left}");
+        settle_tasks().await;
+        let spent = if granted { 20 } else { 0 };
+        assert_eq!(kept.balance(BudgetScope::Tenant).spent, spent, "{left}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_budget_refuses_is_said_in_dollars_and_in_the_persons_language() {
+    let kept = kept(kind(), json!({"daily_budget_usd": 0.000_1}));
+    let mut asked = turn("My day was long.");
+    asked.context.language = Some("ja".into());
+    let Err(DeliverError::Unpaid(refusal, language)) = kept.house.engine.deliver(asked).await
+    else {
+        panic!("it is likely to cost more than the whole limit")
+    };
+    let told = conclave_engine::refusal_sentence(&refusal, language);
+    assert!(told.contains("$0.0001") && told.contains("この組織の1日の上限"), "{told}");
+    assert!(!told.to_lowercase().contains("micro"), "{told}");
+    assert_eq!(refusal.retry_at_ms(NOW), None, "it never fits");
 }

@@ -101,7 +101,10 @@ async fn vectors_are_recorded_counted_and_settled() {
 async fn a_limit_refuses_vectors_before_a_model_is_asked_and_an_unseen_end_costs_the_most() {
     let (kept, model) = embedding(json!({"daily_budget_usd": 0.000_1}), None);
     let refused = kept.house.engine.embed(texts(&"river ".repeat(100))).await.err().unwrap();
-    assert!(matches!(refused, DeliverError::Unpaid(BudgetRefusal::LineExceeded(_))), "{refused}");
+    assert!(
+        matches!(refused, DeliverError::Unpaid(BudgetRefusal::LineExceeded(_), _)),
+        "{refused}"
+    );
     assert_eq!(model.asked.load(Ordering::Relaxed), 0);
     let late = Some(GenerationFailure::Timeout);
     let (kept, _) = embedding(json!({"daily_budget_usd": 1}), late);

@@ -18,6 +18,8 @@ const ACCOUNTS_MAX: u32 = 10_000;
 struct TightestLimit {
     line: AccountLimit,
     left: u64,
+    /// The least limit of all, when nothing of it is spent.
+    least: u64,
 }
 
 impl RecipeRunner {
@@ -42,6 +44,7 @@ impl RecipeRunner {
         let books = Books {
             per_request: policy.max_cost_per_request_usd.map(|limit| limit.0.0),
             remaining: tightest.as_ref().map(|tightest| tightest.left),
+            period_limit: tightest.as_ref().map(|tightest| tightest.least),
             resets_in_s: tightest.map(|tightest| {
                 let key = &tightest.line.key;
                 key.period.end_ms(key.number).saturating_sub(now_ms).div_ceil(1_000)
@@ -77,9 +80,10 @@ impl RecipeRunner {
         })?;
         let known: BTreeMap<AccountKey, Balance> =
             known.into_iter().map(|account| (account.key, account.balance)).collect();
+        let least = lines.iter().map(|line| line.limit.0).min().unwrap_or(0);
         let left = lines.into_iter().map(|line| {
             let used = known.get(&line.key).map_or(0, Balance::used);
-            TightestLimit { left: line.limit.0.saturating_sub(used), line }
+            TightestLimit { left: line.limit.0.saturating_sub(used), line, least }
         });
         Ok(left.min_by_key(|limit| limit.left))
     }

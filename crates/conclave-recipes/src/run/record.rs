@@ -65,6 +65,9 @@ impl RecipeRunner {
         let mut response = public_response(&concluded, &ending);
         self.keep_run(&run, &concluded, &ending).await;
         response["metadata"]["leaf_hash"] = json!(hex::encode(leaf_hash));
+        let now_ms = self.engine.clock.now_ms();
+        let retry_at_ms = |refusal: &BudgetRefusal| refusal.retry_at_ms(now_ms);
+        let retry_at_ms = run.matter.payment.refusal.as_ref().and_then(retry_at_ms);
         Ok(ExecutedRun {
             id: run.matter.id,
             ending,
@@ -73,7 +76,7 @@ impl RecipeRunner {
             usage: run.usage,
             cost: run.cost,
             overhead: run.matter.started.elapsed().saturating_sub(run.model_time),
-            retry_at_ms: run.matter.payment.refusal.as_ref().and_then(BudgetRefusal::retry_at_ms),
+            retry_at_ms,
             response,
             leaf_hash,
             delivery,

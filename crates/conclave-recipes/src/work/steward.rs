@@ -28,6 +28,8 @@ pub struct Books {
     pub per_request: Option<u64>,
     /// Micro-USD that are left under the tightest limit.
     pub remaining: Option<u64>,
+    /// Micro-USD of the least limit of a day or month, when nothing of it is spent.
+    pub period_limit: Option<u64>,
     /// When that limit begins anew, in seconds.
     pub resets_in_s: Option<u64>,
     /// The model that the policy names for when money is scarce.
@@ -84,8 +86,21 @@ pub fn steward(input: &Value, offers: &[Offer], books: &Books) -> Value {
         );
     }
     let later = budget["resets_in_s"].as_u64().or(books.resets_in_s).is_some();
+    if books.period_limit.is_some_and(|whole| cost.0 > whole) {
+        return answer(
+            None,
+            Some(cost),
+            "block",
+            "It costs more than the whole limit of a period.",
+        );
+    }
     if later && per_request.is_none_or(|most| cost.0 <= most) {
-        return answer(Some(wanted), Some(cost), "queue", "It fits once the budget begins again.");
+        let reason = match books.period_limit {
+            Some(_) => "It fits once the budget begins again.",
+            // A caller that states its own money does not say how much of it there is in all.
+            None => "It does not fit in what is left of this budget.",
+        };
+        return answer(Some(wanted), Some(cost), "queue", reason);
     }
     answer(None, Some(cost), "block", "No permitted model fits the budget.")
 }
@@ -155,6 +170,17 @@ mod tests {
         assert_eq!(said["budget_remaining_microusd"], 300);
         let later = Books { resets_in_s: Some(60), ..books.clone() };
         assert_eq!(steward(&input, &offers(), &later)["recommendation"], "queue");
+        for (whole, advice, reason) in [
+            (20_000, "queue", "It fits once the budget begins again."),
+            (19_999, "block", "It costs more than the whole limit of a period."),
+        ] {
+            let known = Books { period_limit: Some(whole), ..later.clone() };
+            let said = steward(&input, &offers(), &known);
+            assert_eq!(
+                (&said["recommendation"], &said["reason"]),
+                (&json!(advice), &json!(reason))
+            );
+        }
         let cheaper = Books { downgrade: Some("small".into()), ..books };
         let said = steward(&input, &offers(), &cheaper);
         assert_eq!(

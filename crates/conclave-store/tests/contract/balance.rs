@@ -46,7 +46,7 @@ fn order(n: u64) -> ReservationOrder {
         id: audit(n).0.into_bytes(),
         tenant: tenant_number("acme"),
         lines,
-        most: MicroUsd(20 + n % 5),
+        cost: conclave_money::CostBound::exact(MicroUsd(20 + n % 5)),
         cheaper: None,
         now_ms: NOW,
         expires_ms: NOW + 3_600_000,

@@ -303,7 +303,7 @@ async fn accounts_and_reservations_move_with_the_ledger() {
             AccountLimit { key: key(BudgetScope::Tenant, ""), limit: MicroUsd(1_000) },
             AccountLimit { key: key(BudgetScope::Key, "k"), limit: MicroUsd(800) },
         ],
-        most: MicroUsd(300),
+        cost: conclave_money::CostBound::exact(MicroUsd(300)),
         cheaper: None,
         now_ms: NOW,
         expires_ms: NOW + 60_000,

@@ -52,7 +52,7 @@ fn order(n: u64, most: u64, lines: Vec<AccountLimit>) -> ReservationOrder {
         id,
         tenant: 7,
         lines,
-        most: MicroUsd(most),
+        cost: conclave_money::CostBound::exact(MicroUsd(most)),
         cheaper: None,
         now_ms: NOW,
         expires_ms: NOW + 60_000,

@@ -238,7 +238,7 @@ fn request(
         id,
         policy,
         scopes: &scopes,
-        most: MicroUsd(tokens_at_most(body)),
+        cost: conclave_money::CostBound::exact(MicroUsd(tokens_at_most(body))),
         cheaper: None,
         payer: Payer { tenant: 0, id },
         now_ms: SystemClock.now_ms(),

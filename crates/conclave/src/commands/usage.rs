@@ -5,11 +5,14 @@ use super::gateway::{ask_gateway, escape};
 use super::plain::{print_answer, printable};
 use crate::cli::people::UsageArgs;
 use crate::output;
+use conclave_core::MicroUsd;
 use serde_json::Value;
 
 /// The numbers of a line, and how wide each stands.
-const NUMBERS: [(&str, usize); 5] =
-    [("requests", 9), ("delivered", 9), ("blocked", 8), ("failed", 7), ("cost_microusd", 14)];
+const NUMBERS: [(&str, usize); 4] =
+    [("requests", 9), ("delivered", 9), ("blocked", 8), ("failed", 7)];
+/// How wide what it cost stands.
+const COST_WIDTH: usize = 14;
 
 /// Asks and prints.
 ///
@@ -39,7 +42,7 @@ fn print_usage(found: &Value) {
     let names: Vec<_> = by.iter().filter_map(Value::as_str).collect();
     let title: String = names.iter().map(|name| format!("{name:<20} ")).collect();
     let heads: String = NUMBERS.iter().map(|(name, width)| format!("{name:>width$} ")).collect();
-    output::line(&format!("{title}{heads}"));
+    output::line(&format!("{title}{heads}{:>COST_WIDTH$}", "cost"));
     for row in found["data"].as_array().unwrap_or(&empty) {
         let groups = names.iter().map(|name| {
             let group = row[*name].as_str().map_or_else(|| "-".to_owned(), printable);
@@ -56,5 +59,8 @@ fn print_usage(found: &Value) {
 
 fn numbers(row: &Value) -> String {
     let number = |name: &str| row[name].as_u64().unwrap_or(0);
-    NUMBERS.iter().map(|(name, width)| format!("{:>width$} ", number(name))).collect()
+    let cost = MicroUsd(number("cost_microusd")).to_string();
+    let counts: String =
+        NUMBERS.iter().map(|(name, width)| format!("{:>width$} ", number(name))).collect();
+    format!("{counts}{cost:>COST_WIDTH$}")
 }

@@ -24,8 +24,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use conclave_core::{GenerationFailure, GuardCode, Outcome};
 use conclave_engine::trace::followed;
-use conclave_engine::{DeliverError, OverShare, Reply, StreamPolicy, Turn};
+use conclave_engine::{DeliverError, OverShare, Reply, StreamPolicy, Turn, refusal_sentence};
 use conclave_money::BudgetRefusal;
+use conclave_voice::Language;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde_json::Value;
@@ -234,7 +235,7 @@ pub(crate) fn deliver_error(error: DeliverError, now_ms: u64) -> ApiError {
         DeliverError::UnknownModel(_) => ApiError::unknown_model(format!("{error}.")),
         DeliverError::Forbidden(why) => ApiError::forbidden(as_sentence(&why)),
         DeliverError::OverShare(refusal) => over_share_error(refusal),
-        DeliverError::Unpaid(refusal) => budget_error(&refusal, now_ms),
+        DeliverError::Unpaid(refusal, language) => budget_error(&refusal, language, now_ms),
         DeliverError::AuditUnavailable(cause) => {
             tracing::error!(%cause, "a decision could not be recorded");
             ApiError::audit_unavailable()
@@ -255,13 +256,13 @@ pub(crate) fn wait_seconds(until_ms: u64, now_ms: u64) -> u32 {
 }
 
 /// A turn that would be over a budget.
-fn budget_error(refusal: &BudgetRefusal, now_ms: u64) -> ApiError {
-    let message = as_sentence(&refusal.to_string());
+fn budget_error(refusal: &BudgetRefusal, language: Language, now_ms: u64) -> ApiError {
+    let message = refusal_sentence(refusal, language);
     match refusal {
         BudgetRefusal::Unpriced { .. } => ApiError::forbidden(message),
         BudgetRefusal::Unavailable => ApiError::budget_unavailable(),
         _ => {
-            let wait = refusal.retry_at_ms().map(|until_ms| wait_seconds(until_ms, now_ms));
+            let wait = refusal.retry_at_ms(now_ms).map(|until_ms| wait_seconds(until_ms, now_ms));
             ApiError::insufficient_quota(message, wait)
         }
     }

@@ -24,20 +24,30 @@ async fn what_is_dropped_half_way_is_finished_all_the_same() {
 fn each_reason_for_deciding_nothing_has_its_status_and_code() {
     let now_ms = 1_000_000;
     let running_away = BudgetRefusal::RunningAway { until_ms: now_ms + 90_500 };
-    let dear = BudgetRefusal::RequestLimit { most: MicroUsd(2), limit: MicroUsd(1) };
+    let dear = BudgetRefusal::RequestLimit { likely: MicroUsd(2), limit: MicroUsd(1) };
     let cases = [
         (DeliverError::UnknownModel("m".into()), 404, "model_not_found", None),
         (DeliverError::Forbidden("not this one".into()), 403, "forbidden", None),
         (OverShare { retry_after_s: 7 }.into(), 429, "rate_limit_exceeded", Some("7")),
-        (DeliverError::Unpaid(running_away), 429, "insufficient_quota", Some("91")),
-        (DeliverError::Unpaid(dear), 429, "insufficient_quota", None),
         (
-            DeliverError::Unpaid(BudgetRefusal::Unpriced { model: "m".into() }),
+            DeliverError::Unpaid(running_away, Language::English),
+            429,
+            "insufficient_quota",
+            Some("91"),
+        ),
+        (DeliverError::Unpaid(dear, Language::English), 429, "insufficient_quota", None),
+        (
+            DeliverError::Unpaid(BudgetRefusal::Unpriced { model: "m".into() }, Language::English),
             403,
             "forbidden",
             None,
         ),
-        (DeliverError::Unpaid(BudgetRefusal::Unavailable), 503, "budget_unavailable", Some("5")),
+        (
+            DeliverError::Unpaid(BudgetRefusal::Unavailable, Language::English),
+            503,
+            "budget_unavailable",
+            Some("5"),
+        ),
         (
             DeliverError::AuditUnavailable(AppendError::Unwritable("full".into())),
             503,
