@@ -47,7 +47,7 @@ pub use config::{ApiKey, ConfigError, ProviderConfig, TemperaturePolicy};
 pub use hosted::{HostedModel, Provider};
 pub use protocol::ProviderProtocol;
 pub use registry::{DuplicateModel, Entry, Models};
-pub use ssrf::{AddressError, AddressPolicy, BaseUrl, check_fetched_url};
+pub use ssrf::{AddressError, AddressPolicy, BaseUrl, Lookup, check_fetched_url, system_lookup};
 pub use verifiers::{
     GUARD_TOKENS, GuardModel, GuardTemplate, HttpVerifier, JUDGE_TOKENS, ModelJudge, Moderation,
     OutsideSeat,

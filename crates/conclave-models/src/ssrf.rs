@@ -34,9 +34,12 @@ pub enum AddressError {
     /// A private address without permission.
     #[error("{0} is a private address; set allow_private for this provider if that is meant")]
     Private(IpAddr),
-    /// A name that means something inside.
-    #[error("`{0}` is a name of the inside")]
+    /// A name that means this machine or its network wherever it is asked for.
+    #[error("{0} is a name of this machine or its network")]
     Inside(String),
+    /// A name that has no address at all.
+    #[error("{0} has no address; is it spelt right?")]
+    Unresolved(String),
     /// A name that has no address we may use.
     #[error("the host has no permitted address")]
     NoneLeft,
@@ -130,6 +133,30 @@ impl BaseUrl {
         self.url.clone()
     }
 
+    /// Holds every address that its host has now to the policy: one that leads inward is too many. A connection
+    /// is held to it once more, when it is made.
+    ///
+    /// # Errors
+    /// Which address or name may not be used, or that there is none.
+    pub async fn check_addresses(&self, lookup: &Lookup) -> Result<(), AddressError> {
+        let host = self.url.host_str().ok_or(AddressError::NotAUrl)?;
+        if literal_address(host).is_some() {
+            // Checked when the URL was.
+            return Ok(());
+        }
+        let name = host.trim_end_matches('.');
+        let is_inside = self.policy == AddressPolicy::Public && is_name_inside(name);
+        if is_inside || METADATA_NAMES.contains(&name) {
+            return Err(AddressError::Inside(name.to_owned()));
+        }
+        let unresolved = || AddressError::Unresolved(name.to_owned());
+        let found = lookup(name.to_owned()).await.map_err(|_| unresolved())?;
+        if found.is_empty() {
+            return Err(unresolved());
+        }
+        found.iter().try_for_each(|address| self.policy.admit(address.ip()))
+    }
+
     /// What its host may resolve to.
     #[must_use]
     pub const fn policy(&self) -> AddressPolicy {
@@ -188,10 +215,7 @@ pub fn check_fetched_url(text: &str) -> Result<(), AddressError> {
     if let Some(address) = literal_address(host) {
         return AddressPolicy::Public.admit(address);
     }
-    let is_below = |end: &&str| {
-        host.strip_suffix(*end).is_some_and(|start| start.is_empty() || start.ends_with('.'))
-    };
-    if !host.contains('.') || INSIDE.iter().any(is_below) {
+    if is_name_inside(host) {
         return Err(AddressError::Inside(host.to_owned()));
     }
     Ok(())
@@ -200,6 +224,17 @@ pub fn check_fetched_url(text: &str) -> Result<(), AddressError> {
 /// The URL parser has already turned decimal, octal and hexadecimal forms into dotted ones.
 fn literal_address(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// Names of services that hand out credentials.
+const METADATA_NAMES: [&str; 3] = ["metadata.google.internal", "metadata.goog", "metadata"];
+
+/// Whether a name means something within a network: it has no dot, or an end that says so.
+fn is_name_inside(name: &str) -> bool {
+    let is_below = |end: &&str| {
+        name.strip_suffix(*end).is_some_and(|start| start.is_empty() || start.ends_with('.'))
+    };
+    !name.contains('.') || INSIDE.iter().any(is_below)
 }
 
 fn is_literal_loopback(host: &str) -> bool {
@@ -290,11 +325,12 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 }
 
 /// Finds the addresses of a name.
-pub(crate) type Lookup =
+pub type Lookup =
     Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync>;
 
 /// Asks the operating system.
-pub(crate) fn system_lookup() -> Lookup {
+#[must_use]
+pub fn system_lookup() -> Lookup {
     Arc::new(|name| {
         Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
     })

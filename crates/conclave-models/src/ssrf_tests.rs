@@ -190,3 +190,35 @@ fn nobody_is_made_to_fetch_from_inside() {
         assert_eq!(check_fetched_url(public), Ok(()), "{public}");
     }
 }
+
+async fn checked(url: &str, allow_private: bool, addresses: &[&str]) -> Result<(), AddressError> {
+    let addresses: Vec<SocketAddr> = addresses.iter().map(|one| one.parse().unwrap()).collect();
+    let lookup: Lookup = Arc::new(move |_| {
+        let addresses = addresses.clone();
+        Box::pin(async move { Ok(addresses) })
+    });
+    BaseUrl::parse(url, allow_private)?.check_addresses(&lookup).await
+}
+
+#[tokio::test]
+async fn a_name_is_refused_for_any_address_that_leads_inward() {
+    let (public, inner) = ("93.184.215.14:0", "127.0.0.1:0");
+    for (url, addresses, refused) in [
+        ("https://hooks.example/x", vec![public], false),
+        ("https://127.0.0.1.nip.io/x", vec![inner], true),
+        ("https://localtest.me/x", vec![inner, "[::1]:0"], true),
+        ("https://both.example/x", vec![public, inner], true),
+        ("https://mapped.example/x", vec!["[::ffff:10.0.0.1]:0"], true),
+        ("https://metadata.google.internal/x", vec![public], true),
+        ("https://metadata.google.internal./x", vec![public], true),
+        ("https://printer.local/x", vec![public], true),
+        ("https://intranet/x", vec![public], true),
+        ("https://nowhere.example/x", vec![], true),
+        ("https://notlocal.example/x", vec![public], false),
+    ] {
+        assert_eq!(checked(url, false, &addresses).await.is_err(), refused, "{url}");
+    }
+    assert_eq!(checked("http://printer.local/x", true, &["10.0.0.1:0"]).await, Ok(()));
+    assert!(checked("http://metadata.google.internal/x", true, &["10.0.0.1:0"]).await.is_err());
+    assert!(checked("http://x.example/x", true, &["169.254.169.254:0"]).await.is_err(), "never");
+}

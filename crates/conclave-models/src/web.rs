@@ -3,7 +3,7 @@
 //! **Invariant:** no redirect is followed, no proxy of the environment is used, and an address that
 //! answers with credentials is never connected to.
 
-use crate::ssrf::{BaseUrl, system_lookup};
+use crate::ssrf::{BaseUrl, Lookup, system_lookup};
 use crate::transport::guarded;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Request};
@@ -31,8 +31,15 @@ impl WebClient {
     pub fn new(url: &str, allow_private: bool, timeout: Duration) -> Result<Self, WebError> {
         let base = BaseUrl::parse(url, allow_private);
         let base = base.map_err(|error| WebError(format!("the URL cannot be used: {error}")))?;
-        let builder =
-            guarded(&base, system_lookup()).connect_timeout(timeout.min(Duration::from_secs(5)));
+        Self::of(base, system_lookup(), timeout)
+    }
+
+    /// The same for a URL that was parsed, with a way of its own to find addresses.
+    ///
+    /// # Errors
+    /// When no client can be made.
+    pub fn of(base: BaseUrl, lookup: Lookup, timeout: Duration) -> Result<Self, WebError> {
+        let builder = guarded(&base, lookup).connect_timeout(timeout.min(Duration::from_secs(5)));
         let client = builder.build().map_err(|error| sentence(&error))?;
         Ok(Self { client, base, timeout })
     }

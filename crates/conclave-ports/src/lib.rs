@@ -48,7 +48,7 @@ pub use model::{
 };
 pub use policies::{PolicyInForce, PolicySource};
 pub use post::Post;
-pub use proofs::{Consistency, Proofs, ReceiptState};
+pub use proofs::{Consistency, Proofs, ReceiptState, TenantEntries};
 pub use pseudonym::{KeyedSubjects, pseudonym};
 pub use records::{
     RECORD_BYTES_MAX, RECORD_ID_BYTES_MAX, Record, RecordChange, RecordKey, RecordKind,

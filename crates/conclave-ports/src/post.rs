@@ -4,11 +4,11 @@ use futures_util::future::BoxFuture;
 
 /// Sends one request to a place that somebody named, under guard.
 pub trait Post: Send + Sync {
-    /// Whether an address may be used at all; the sentence says why not.
+    /// Whether an address may be used at all, by everything its name resolves to now; the sentence says why not.
     ///
     /// # Errors
     /// When it may not.
-    fn check(&self, url: &str) -> Result<(), String>;
+    fn check<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<(), String>>;
     /// Posts a body; the status of the answer, or why there was none. Follows no redirect.
     fn post<'a>(
         &'a self,

@@ -16,6 +16,17 @@ pub enum ReceiptState {
     Ready(Box<Receipt>),
 }
 
+/// Entries of one tenant, each with what proves that it is in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TenantEntries {
+    /// In the order of the log.
+    pub receipts: Vec<Receipt>,
+    /// From where on to look further; absent where the last checkpoint is reached.
+    pub next: Option<u64>,
+    /// How many entries of all tenants the last checkpoint covers.
+    pub size: u64,
+}
+
 /// A proof that a later log begins with an earlier one, and the roots of both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consistency {
@@ -41,6 +52,8 @@ pub trait Proofs: Send + Sync {
     fn bundle(&self, index: u64, width: u16) -> Answer<'_, Option<Vec<u8>>>;
     /// The receipt of a decision of this tenant.
     fn receipt(&self, tenant: u64, id: AuditId) -> Answer<'_, ReceiptState>;
+    /// Entries of a tenant from a place in the log on, so many at most.
+    fn entries(&self, tenant: u64, from: u64, at_most: usize) -> Answer<'_, TenantEntries>;
     /// The proof between two sizes; `None` when a checkpoint does not reach that far.
     fn consistency(&self, from: u64, to: u64) -> Answer<'_, Option<Consistency>>;
     /// Whether checkpoints are signed; the sentence says what keeps them from it.

@@ -8,15 +8,18 @@ use crate::publish::{Cosigned, Desk, KeyFile};
 use crate::snapshot::{Snapshot, Snapshots, Tiles, ask, bundle_of};
 use crate::spool::{Intake, Progress};
 use conclave_core::AuditId;
-use conclave_engine::{ArchiveError, Consistency, Proofs, ReceiptState};
+use conclave_engine::{ArchiveError, Consistency, Proofs, ReceiptState, TenantEntries};
 use conclave_ledger::{
-    Receipt, TileId, encode_hashes, prove_consistency, prove_inclusion, root_at,
+    Leaf, Receipt, TileId, encode_hashes, prove_consistency, prove_inclusion, root_at,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
+
+/// So many entries of all tenants are looked through for a page of one.
+const LOOKED_THROUGH_MAX: u64 = 20_000;
 
 type Answer<'a, T> = BoxFuture<'a, Result<T, ArchiveError>>;
 type Found<T> = Result<T, StoreError>;
@@ -105,6 +108,33 @@ impl Proofs for Shown {
         self.ask(true, move |log| match log.decision(Some(tenant), id)? {
             Some((seq, leaf)) => receipt_of((&dir, Some(&desk.cosigned)), log, seq, leaf),
             None => Ok(ReceiptState::Unknown),
+        })
+    }
+
+    fn entries(&self, tenant: u64, from: u64, at_most: usize) -> Answer<'_, TenantEntries> {
+        let (dir, desk) = (self.dir.clone(), Arc::clone(&self.desk));
+        self.ask(false, move |log| {
+            let size = log.latest()?.map_or(0, |last| last.size);
+            let end = size.min(from.saturating_add(LOOKED_THROUGH_MAX));
+            let (mut own, mut next) = (Vec::new(), end);
+            log.leaves(from, end, &mut |seq, leaf| {
+                if own.len() >= at_most {
+                    next = next.min(seq);
+                } else if Leaf::decode(leaf).is_ok_and(|leaf| leaf.draft.tenant == tenant) {
+                    own.push((seq, leaf.to_vec()));
+                }
+                Ok(())
+            })?;
+            let mut receipts = Vec::with_capacity(own.len());
+            for (seq, leaf) in own {
+                // What the checkpoint covers, as it stands in this snapshot, has a receipt.
+                if let ReceiptState::Ready(receipt) =
+                    receipt_of((&dir, Some(&desk.cosigned)), log, seq, leaf)?
+                {
+                    receipts.push(*receipt);
+                }
+            }
+            Ok(TenantEntries { receipts, next: Some(next).filter(|next| *next < size), size })
         })
     }
 

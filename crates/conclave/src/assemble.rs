@@ -133,7 +133,7 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Services> {
         recipes: Arc::new(recipes),
         people: ground.people.clone(),
         hand_out: Arc::new(hand_out),
-        post: Arc::new(GuardedPost { allow_private: config.webhooks.allow_private }),
+        post: Arc::new(GuardedPost::new(config.webhooks.allow_private)),
         key_desk: ground.keys.clone(),
         settings: gateway_settings(config),
     })

@@ -4,7 +4,7 @@
 
 use conclave_core::TenantId;
 use conclave_engine::{Announcement, EventKind, Governance, Ledger, Post};
-use conclave_models::{AddressPolicy, BaseUrl, WebClient};
+use conclave_models::{AddressPolicy, BaseUrl, Lookup, WebClient, system_lookup};
 use conclave_people::People;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// How long one call may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a name may take to be resolved.
+const LOOKUP_PATIENCE: Duration = Duration::from_secs(5);
 /// How often letters that are due are looked for.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Every so many rounds, time is let go by for reviews.
@@ -22,25 +24,42 @@ const REVIEWS_EVERY: u64 = 60;
 const LEDGER_EVERY: u64 = 10;
 
 /// Posts to addresses that tenants named.
+///
+/// **Invariant:** a name is held to all it resolves to when a webhook is made and again before each call, and the
+/// connection goes to an address that was checked.
 pub struct GuardedPost {
     /// Private and unencrypted addresses are permitted, because the configuration says so.
-    pub allow_private: bool,
+    allow_private: bool,
+    lookup: Lookup,
+}
+
+impl GuardedPost {
+    /// Asks the operating system for addresses.
+    pub fn new(allow_private: bool) -> Self {
+        Self { allow_private, lookup: system_lookup() }
+    }
+
+    async fn checked(&self, url: &str) -> Result<BaseUrl, String> {
+        let base = BaseUrl::parse(url, self.allow_private).map_err(|error| error.to_string())?;
+        // A provider on this machine is the operator's choice; a webhook is a tenant's.
+        if !self.allow_private && base.policy() == AddressPolicy::Loopback {
+            return Err("it is an address of this machine".to_owned());
+        }
+        if !self.allow_private && !base.is_encrypted() {
+            return Err("it must begin with https://".to_owned());
+        }
+        let found = tokio::time::timeout(LOOKUP_PATIENCE, base.check_addresses(&self.lookup)).await;
+        match found {
+            Ok(Ok(())) => Ok(base),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_late) => Err("its name could not be resolved in time".to_owned()),
+        }
+    }
 }
 
 impl Post for GuardedPost {
-    fn check(&self, url: &str) -> Result<(), String> {
-        let base = BaseUrl::parse(url, self.allow_private).map_err(|error| error.to_string())?;
-        if self.allow_private {
-            return Ok(());
-        }
-        // A provider on this machine is the operator's choice; a webhook is a tenant's.
-        if base.policy() == AddressPolicy::Loopback {
-            return Err("it is an address of this machine".to_owned());
-        }
-        if !base.is_encrypted() {
-            return Err("it must begin with https://".to_owned());
-        }
-        Ok(())
+    fn check<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        async move { self.checked(url).await.map(|_| ()) }.boxed()
     }
 
     fn post<'a>(
@@ -51,8 +70,8 @@ impl Post for GuardedPost {
     ) -> BoxFuture<'a, Result<u16, String>> {
         async move {
             // What was permitted when it was named may not be permitted any more.
-            self.check(url)?;
-            let client = WebClient::new(url, self.allow_private, PATIENCE);
+            let base = self.checked(url).await?;
+            let client = WebClient::of(base, self.lookup.clone(), PATIENCE);
             let client = client.map_err(|error| error.to_string())?;
             client.post(&headers, body.into_bytes()).await.map_err(|error| error.to_string())
         }
@@ -113,9 +132,20 @@ mod tests {
     use super::*;
     use conclave_engine::{Caller, LedgerAlert, LedgerState};
 
-    #[test]
-    fn tenants_cannot_name_this_machine_or_what_is_behind_it() {
-        let guarded = GuardedPost { allow_private: false };
+    /// A name server that knows every name, and sends some of them inward.
+    fn resolving(allow_private: bool) -> GuardedPost {
+        let lookup: Lookup = Arc::new(|name: String| {
+            let is_inward = name.contains("nip.io") || name.contains("localtest");
+            let address = if is_inward { "127.0.0.1:0" } else { "93.184.215.14:0" };
+            let found = address.parse().map(|one| vec![one]);
+            std::future::ready(found.map_err(std::io::Error::other)).boxed()
+        });
+        GuardedPost { allow_private, lookup }
+    }
+
+    #[tokio::test]
+    async fn tenants_cannot_name_this_machine_or_what_is_behind_it() {
+        let guarded = resolving(false);
         for url in [
             "http://127.0.0.1:1/",
             "https://localhost/",
@@ -129,13 +159,18 @@ mod tests {
             "https://user:pw@example.com/",
             "ftp://example.com/",
             "nonsense",
+            "https://127.0.0.1.nip.io/",
+            "https://localtest.me/hook",
+            "https://metadata.google.internal/",
         ] {
-            assert!(guarded.check(url).is_err(), "{url}");
+            assert!(guarded.check(url).await.is_err(), "{url}");
+            assert!(guarded.post(url, Vec::new(), String::new()).await.is_err(), "{url}");
         }
-        assert_eq!(guarded.check("https://example.com/hook"), Ok(()));
-        let open = GuardedPost { allow_private: true };
-        assert_eq!(open.check("http://127.0.0.1:1/"), Ok(()));
-        assert!(open.check("http://169.254.169.254/").is_err(), "never");
+        assert_eq!(guarded.check("https://example.com/hook").await, Ok(()));
+        let open = resolving(true);
+        assert_eq!(open.check("http://127.0.0.1:1/").await, Ok(()));
+        assert!(open.check("http://169.254.169.254/").await.is_err(), "never");
+        assert!(open.check("http://metadata.google.internal/").await.is_err(), "never");
     }
 
     #[tokio::test]
@@ -153,7 +188,7 @@ mod tests {
                 format!("HTTP/1.1 302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n");
             stream.write_all(answer.as_bytes()).await.unwrap();
         });
-        let post = GuardedPost { allow_private: true };
+        let post = GuardedPost::new(true);
         assert_eq!(post.post(&url, vec![], "{}".into()).await, Ok(302));
         answering.await.unwrap();
         assert!(inner.accept().now_or_never().is_none(), "nobody knocked there");
@@ -196,7 +231,7 @@ mod tests {
             Arc::new(crate::system::SystemEntropy),
             [9; 32],
         ));
-        let post = Arc::new(GuardedPost { allow_private: true });
+        let post = Arc::new(GuardedPost::new(true));
         let house = TenantId::new("default").unwrap();
         let owner = Caller {
             holder: "o".into(),

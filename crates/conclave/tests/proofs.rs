@@ -130,6 +130,88 @@ async fn tiles_are_public_and_entries_are_for_auditors() {
     assert_eq!(house.get("/health").await.json()["parts"]["checkpoints"]["status"], "ok");
 }
 
+/// A key made beside the running house, once it is known there.
+async fn key_of(house: &House, tenant: &str, role: &str) -> String {
+    let data = text(&house.data);
+    let args = ["keys", "create", "--tenant", tenant, "--role", role, "--data", data];
+    let key = run(&args).1["key"].as_str().unwrap().to_owned();
+    let heard = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        while as_key(house, &key, "/v1/reviews").await.status == 401 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    });
+    heard.await.expect("the key was never known");
+    key
+}
+
+async fn as_key(house: &House, key: &str, path: &str) -> Reply {
+    let header = format!("authorization: Bearer {key}\r\n");
+    ask(house.addr, "GET", path, &header, b"").await.unwrap()
+}
+
+#[tokio::test]
+async fn a_tenants_auditor_reads_its_own_entries_with_proofs_and_nobody_elses() {
+    use conclave_ledger::{Leaf, Receipt, VerifierKey, tenant_number};
+    let dir = tempfile::tempdir().unwrap();
+    let house = House::start(dir.path(), "");
+    let (app, auditor) =
+        (key_of(&house, "acme", "app").await, key_of(&house, "acme", "auditor").await);
+    let mut last = String::new();
+    for round in 0..3 {
+        chat(&house).await;
+        let header = format!("authorization: Bearer {app}\r\ncontent-type: application/json\r\n");
+        let body = house::chat_body(&format!("I had a hard day, {round}."));
+        let body = body.to_string().into_bytes();
+        let said = ask(house.addr, "POST", "/v1/chat/completions", &header, &body).await.unwrap();
+        assert_eq!(said.status, 200, "{}", said.body);
+        last = chat(&house).await;
+    }
+    // Covers everything before it.
+    let size = receipt(&house, &last).await.json()["size"].as_u64().unwrap();
+    for (key, path, status) in [
+        (&auditor, format!("/ledger/tile/entries/000.p/{size}"), 403),
+        (&auditor, "/v1/ledger/entries?limit=0".to_owned(), 200),
+        (&auditor, "/v1/ledger/entries?limit=201".to_owned(), 400),
+        (&auditor, "/v1/ledger/entries?from=x".to_owned(), 400),
+        (&auditor, "/v1/ledger/entries?tenant=default".to_owned(), 400),
+        (&app, "/v1/ledger/entries".to_owned(), 403),
+        (&app, "/v1/reviews".to_owned(), 403),
+    ] {
+        let answer = as_key(&house, key, &path).await;
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+    }
+
+    let vkey = stranger(&house, "/ledger/vkey").await.body.trim().to_owned();
+    let keys = [VerifierKey::parse(&vkey).unwrap()];
+    let (mut from, mut own) = (Some(0), Vec::new());
+    while let Some(place) = from {
+        let page =
+            as_key(&house, &auditor, &format!("/v1/ledger/entries?from={place}&limit=1")).await;
+        let page = page.json();
+        assert!(page["data"].as_array().unwrap().len() <= 1, "{page}");
+        for entry in page["data"].as_array().unwrap() {
+            let found = Receipt::from_json(&entry.to_string()).unwrap();
+            let (_, leaf): (_, Leaf) = found.verify(&keys).unwrap();
+            assert_eq!(leaf.draft.tenant, tenant_number("acme"));
+            own.push(leaf.draft.kind.as_str().to_owned());
+        }
+        from = page["next_from"].as_u64();
+    }
+    assert_eq!(own.iter().filter(|kind| *kind == "decision").count(), 3, "{own:?}");
+
+    let url = format!("http://{}", house.addr);
+    let asked = ["ledger", "entries", "--url", &url, "--key", &auditor, "--vkey", &vkey];
+    let printed = conclave(&asked);
+    assert_eq!(printed.status.code(), Some(0), "{}", String::from_utf8_lossy(&printed.stderr));
+    let lines = String::from_utf8(printed.stdout).unwrap();
+    assert!(lines.lines().count() >= own.len());
+    assert!(lines.lines().all(|line| Receipt::from_json(line).unwrap().verify(&keys).is_ok()));
+    let other = "other/log+00000000+AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let forged =
+        conclave(&["ledger", "entries", "--url", &url, "--key", &auditor, "--vkey", other]);
+    assert_ne!(forged.status.code(), Some(0), "another key signed nothing of it");
+}
+
 #[tokio::test]
 async fn a_log_is_checked_by_directory_by_export_and_by_url() {
     let dir = tempfile::tempdir().unwrap();

@@ -41,7 +41,7 @@ pub(crate) enum Need {
     Explain,
     /// Have it proved that a decision is in the log.
     Prove,
-    /// Read the entries of the whole log, without words.
+    /// Read entries of the log, without words: the tenant's own; all of them for the house.
     Entries,
     /// Be given everything that is kept of a person, words too.
     Export,
@@ -59,7 +59,9 @@ pub(crate) enum Need {
     ReadProtocols,
     /// Change a protocol, or who speaks for a community; the records know whose it is.
     EditProtocols,
-    /// See what waits for people; the records know whose it is.
+    /// See everything that waits for people; the records know whose it is.
+    ListReviews,
+    /// See one review and what became of it; the records know whose it is.
     ReadReviews,
     /// Claim and decide; the records know whose it is.
     DecideReviews,
@@ -177,6 +179,7 @@ const fn role_opens(role: KeyRole, need: Need) -> bool {
                 | Need::Usage
                 | Need::Consents
                 | Need::ReadProtocols
+                | Need::ListReviews
                 | Need::ReadReviews
                 | Need::Webhooks
         ),
@@ -189,14 +192,22 @@ const fn role_opens(role: KeyRole, need: Need) -> bool {
                 | Need::Policies
                 | Need::Usage
                 | Need::ReadProtocols
+                | Need::ListReviews
                 | Need::ReadReviews
         ),
         KeyRole::Reviewer => {
-            matches!(need, Need::ReadProtocols | Need::ReadReviews | Need::DecideReviews)
+            matches!(
+                need,
+                Need::ReadProtocols | Need::ListReviews | Need::ReadReviews | Need::DecideReviews
+            )
         }
         KeyRole::Elder => matches!(
             need,
-            Need::ReadProtocols | Need::EditProtocols | Need::ReadReviews | Need::DecideReviews
+            Need::ReadProtocols
+                | Need::EditProtocols
+                | Need::ListReviews
+                | Need::ReadReviews
+                | Need::DecideReviews
         ),
     }
 }

@@ -37,17 +37,18 @@ fn roles_open_only_their_own_doors_to_people() {
         Need::Consents,
         Need::ReadProtocols,
         Need::EditProtocols,
+        Need::ListReviews,
         Need::ReadReviews,
         Need::DecideReviews,
         Need::Webhooks,
     ];
     for (role, open) in [
-        (Owner, [true; 6]),
-        (App, [true, true, false, true, false, false]),
-        (Admin, [true, true, false, true, false, true]),
-        (Auditor, [false, true, false, true, false, false]),
-        (Reviewer, [false, true, false, true, true, false]),
-        (Elder, [false, true, true, true, true, false]),
+        (Owner, [true; 7]),
+        (App, [true, true, false, false, true, false, false]),
+        (Admin, [true, true, false, true, true, false, true]),
+        (Auditor, [false, true, false, true, true, false, false]),
+        (Reviewer, [false, true, false, true, true, true, false]),
+        (Elder, [false, true, true, true, true, true, false]),
     ] {
         assert_eq!(doors.map(|door| role_opens(role, door)), open, "{role:?}");
     }

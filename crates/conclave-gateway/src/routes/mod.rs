@@ -91,6 +91,7 @@ routes! {
     get "/ledger/vkey" => ledger::show_vkeys,
     get "/ledger/tile/{path}" => ledger::show_tile,
     get "/ledger/tile/entries/{path}" => ledger::show_entries,
+    get "/v1/ledger/entries" => ledger::list_own_entries,
     get "/ledger/proof/consistency" => ledger::prove_consistency,
     get "/v1/subjects/{id}" => subjects::export_subject,
     delete "/v1/subjects/{id}" => subjects::erase_subject,

@@ -67,7 +67,8 @@ impl People {
             let why = format!("must have at most {URL_BYTES_MAX} bytes");
             return Err(Unfit::new("url", why).into());
         }
-        post.check(url).map_err(|why| Unfit::new("url", format!("cannot be used: {why}")))?;
+        let checked = post.check(url).await;
+        checked.map_err(|why| Unfit::new("url", format!("cannot be used: {why}")))?;
         let all = query(RecordKind::Webhook, Some(&caller.tenant), WEBHOOKS_MAX);
         if self.records.list(all).await?.len() >= WEBHOOKS_MAX as usize {
             return Err(PeopleError::Full(format!("a tenant has at most {WEBHOOKS_MAX} webhooks")));

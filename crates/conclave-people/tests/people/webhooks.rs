@@ -19,8 +19,10 @@ pub struct Place {
 }
 
 impl Post for Place {
-    fn check(&self, url: &str) -> Result<(), String> {
-        if url.starts_with("https://") { Ok(()) } else { Err("not https".into()) }
+    fn check<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        let is_encrypted = url.starts_with("https://");
+        let checked = if is_encrypted { Ok(()) } else { Err("not https".into()) };
+        std::future::ready(checked).boxed()
     }
 
     fn post<'a>(

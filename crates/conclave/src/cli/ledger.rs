@@ -18,6 +18,10 @@ pub enum LedgerCommand {
     Prove(LedgerProveArgs),
     /// Print the receipt of a decision, or check one offline.
     Receipt(LedgerReceiptArgs),
+    /// Print the entries of a key's own tenant, one receipt a line, each checked first.
+    ///
+    /// A running gateway is asked with a key of an auditor or owner. Exit 1 at the first that is not proved.
+    Entries(LedgerEntriesArgs),
     /// Write the log to a directory that anybody can check: tiles, bundles, bodies, JSON lines.
     Export(LedgerExportArgs),
     /// Print the last signed checkpoint.
@@ -81,7 +85,9 @@ impl Args for LedgerSource {
 fn for_ledger(command: Command) -> Command {
     command
         .mut_arg("url", |url| url.help("Instead: a running gateway").hide_default_value(true))
-        .mut_arg("key", |key| key.help("With --url: an API key, of an auditor for entries"))
+        .mut_arg("key", |key| {
+            key.help("With --url: an API key, of an auditor of the house for entries")
+        })
 }
 
 impl FromArgMatches for LedgerSource {
@@ -152,6 +158,20 @@ pub struct LedgerReceiptArgs {
     /// Where.
     #[command(flatten)]
     pub source: LedgerSource,
+}
+
+/// `conclave ledger entries`
+#[derive(Clone, Debug, Args)]
+pub struct LedgerEntriesArgs {
+    /// The place in the log to begin at.
+    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    pub from: u64,
+    /// The key that must have signed, from a place you trust; without it, the gateway's own word is taken.
+    #[arg(long, value_name = "VKEY")]
+    pub vkey: Option<String>,
+    /// Which gateway.
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
 }
 
 /// `conclave ledger export`

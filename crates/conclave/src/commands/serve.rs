@@ -162,7 +162,7 @@ fn anchoring(anchors: &Arc<Anchors>, store: &Arc<Store>, config: &Config) -> [Jo
 fn outbox(config: &Config, ground: &Ground) -> anyhow::Result<Outbox> {
     Ok(Outbox {
         people: ground.people.clone(),
-        post: Arc::new(GuardedPost { allow_private: config.webhooks.allow_private }),
+        post: Arc::new(GuardedPost::new(config.webhooks.allow_private)),
         ledger: ground.ledger.clone(),
         house: TenantId::new("default")?,
     })

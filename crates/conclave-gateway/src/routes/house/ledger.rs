@@ -1,16 +1,19 @@
 //! `GET /ledger/...`: what anybody can check the log with, in the layout of C2SP tlog-tiles.
 //!
-//! **Invariant:** hashes are public, entries are not: a bundle of leaves is for auditors.
+//! **Invariant:** hashes are public, entries are not: a bundle has leaves of all tenants and is for auditors of the
+//! house. Every other tenant is shown its own entries, each with its proof.
 
 use super::decisions::archive_error;
+use super::tenants::HOUSE;
 use crate::admission::entrance::{Need, admit_key};
 use crate::error::{ApiError, as_sentence};
+use crate::routes::query::{read_number, read_query};
 use crate::routes::respond;
 use crate::state::Gateway;
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use conclave_ledger::{TileId, parse_bundle_path};
+use conclave_ledger::{Receipt, TileId, parse_bundle_path, tenant_number};
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::json;
 
@@ -23,6 +26,14 @@ const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000
 /// Nor does a bundle, but only who asked with a key may keep it.
 const FOR_EVER_PRIVATE: HeaderValue =
     HeaderValue::from_static("private, max-age=31536000, immutable");
+
+const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-store");
+/// Entries on one page unless asked otherwise, and at most.
+const PAGE: u32 = 50;
+const PAGE_MAX: u32 = 200;
+/// What a tenant is told that asks for the entries of all.
+const ONLY_OWN: &str = "A bundle has entries of all tenants and is for auditors of the house. Those of your own tenant, each with \
+    its proof, are at /v1/ledger/entries.";
 
 fn cached_response(kind: HeaderValue, cache: HeaderValue, body: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, cache)], body).into_response()
@@ -68,12 +79,50 @@ pub(crate) async fn show_entries(
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        admit_key(&gateway, &headers, Need::Entries)?;
+        let key = admit_key(&gateway, &headers, Need::Entries)?;
+        if key.tenant.as_str() != HOUSE {
+            return Err(ApiError::forbidden(ONLY_OWN));
+        }
         let place = parse_bundle_path(&path);
         let (index, width) =
             place.map_err(|error| ApiError::not_found(as_sentence(&error.to_string())))?;
         let bundle = gateway.proofs().bundle(index, width).await.map_err(archive_error)?;
         Ok(cached_response(BYTES, FOR_EVER_PRIVATE, bundle.ok_or_else(beyond_checkpoint)?))
+    };
+    respond(found.await)
+}
+
+/// Entries of the key's tenant, each with its inclusion proof.
+pub(crate) async fn list_own_entries(
+    State(gateway): State<Gateway>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let found = async {
+        let key = admit_key(&gateway, &headers, Need::Entries)?;
+        let (mut from, mut limit) = (0, PAGE);
+        for field in read_query(query.as_deref(), &["from", "limit"])? {
+            match field.name {
+                "from" => {
+                    let place = field.value.parse();
+                    from = place
+                        .map_err(|_| ApiError::invalid("from", "must be a place in the log"))?;
+                }
+                _ => limit = read_number(&field, PAGE_MAX)?.max(1),
+            }
+        }
+        let tenant = tenant_number(key.tenant.as_str());
+        let limit = usize::try_from(limit).unwrap_or(1);
+        let page = gateway.proofs().entries(tenant, from, limit).await.map_err(archive_error)?;
+        let data = page.receipts.iter().map(Receipt::to_json).collect::<Result<Vec<_>, _>>();
+        let data = data.map_err(|error| {
+            tracing::error!(%error, "a receipt cannot be written");
+            ApiError::archive_unavailable()
+        })?;
+        let answer = json!({
+            "object": "list", "data": data, "next_from": page.next, "size": page.size,
+        });
+        Ok(([(header::CACHE_CONTROL, NOT_KEPT)], Json(answer)).into_response())
     };
     respond(found.await)
 }

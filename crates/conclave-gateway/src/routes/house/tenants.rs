@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Whose owner is the owner of the house.
-const HOUSE: &str = "default";
+pub(super) const HOUSE: &str = "default";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

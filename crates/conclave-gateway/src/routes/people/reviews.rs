@@ -78,7 +78,7 @@ pub(crate) async fn list_reviews(
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let desk = open_desk(&gateway, &headers, Need::ReadReviews)?;
+        let desk = open_desk(&gateway, &headers, Need::ListReviews)?;
         let mut filter = ReviewFilter { limit: PAGE, ..ReviewFilter::default() };
         let known = ["status", "community", "limit", "offset"];
         for field in read_query(asked.as_deref(), &known)? {

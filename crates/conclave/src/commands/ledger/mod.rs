@@ -2,6 +2,7 @@
 
 mod accept;
 mod audit;
+mod entries;
 mod entry_lines;
 mod export;
 mod handover;
@@ -32,6 +33,7 @@ pub fn run(command: &LedgerCommand, as_json: bool) -> anyhow::Result<Answer> {
         LedgerCommand::Verify(args) => verify::run(args, as_json),
         LedgerCommand::Prove(args) => paper::prove(args, as_json),
         LedgerCommand::Receipt(args) => paper::receipt(args, as_json),
+        LedgerCommand::Entries(args) => entries::run(args),
         LedgerCommand::Export(args) => export::run(args, as_json),
         LedgerCommand::Checkpoint(source) => paper::checkpoint(source, as_json),
         LedgerCommand::Vkey(source) => paper::vkey(source, as_json),

@@ -156,7 +156,10 @@ impl TiledLog for UrlLog {
             200 => Ok(Some(answer.body)),
             404 => Ok(None),
             401 | 403 => {
-                let advice = format!("the key does not open /ledger/{path}; an auditor's does");
+                let advice = format!(
+                    "the key does not open /ledger/{path}; that of an auditor of the house does, and `conclave ledger \
+                     entries` shows a tenant its own"
+                );
                 Err(answer.to_error_because(&advice))
             }
             _ => Err(answer.to_error()),
