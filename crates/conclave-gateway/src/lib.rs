@@ -14,5 +14,6 @@ mod wire;
 
 pub use admission::limits::GatewayLimits;
 pub use connection::serve::{ServerState, serve};
+pub use connection::tls::{TlsError, TlsFiles, TlsIdentity};
 pub use routes::{OPENAPI, ROUTES, Route, router};
 pub use state::{Gateway, GatewaySettings, LinkCheck, Services};

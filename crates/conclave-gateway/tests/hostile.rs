@@ -37,7 +37,7 @@ async fn open(limits: GatewayLimits) -> Open {
         let stop = async {
             let _ = stopped.await;
         };
-        serve(listener, router, limits, &ServerState::default(), stop).await
+        serve(listener, router, limits, None, &ServerState::default(), stop).await
     });
     Open { addr, _stop: stop }
 }

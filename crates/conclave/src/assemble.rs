@@ -15,7 +15,7 @@ use conclave_engine::{
     Archive, BuiltIn, Clock, Engine, Entropy, KeyDesk, Ledger, Memory, Panel, Places, Records,
     Settings, Shares, Subjects, Verifier, standard_guards,
 };
-use conclave_gateway::{GatewayLimits, GatewaySettings, LinkCheck, Services};
+use conclave_gateway::{GatewayLimits, GatewaySettings, LinkCheck, Services, TlsIdentity};
 use conclave_govern::Jurisdictions;
 use conclave_instinct::{Instinct, PinnedKey};
 use conclave_money::{Policies, Steward, StewardState};
@@ -177,6 +177,16 @@ fn engine(
         }),
         personal_data: Arc::default(),
     })
+}
+
+/// The certificate that connections are encrypted with; none where the configuration names none.
+///
+/// # Errors
+/// When its files cannot be used; the sentence says why.
+pub fn tls(config: &Config, now_ms: u64) -> anyhow::Result<Option<Arc<TlsIdentity>>> {
+    let Some(files) = config.tls.files() else { return Ok(None) };
+    let identity = TlsIdentity::load(files, now_ms).context("tls")?;
+    Ok(Some(Arc::new(identity)))
 }
 
 /// So many recipe files of one's own are read.

@@ -6,7 +6,7 @@
 
 use crate::assemble::{self, Ground};
 use crate::config::{self, Config};
-use conclave_gateway::Gateway;
+use conclave_gateway::{Gateway, TlsError, TlsIdentity};
 use conclave_ledger::{Body, Draft, Kind, Value};
 use conclave_store::Store;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinHandle;
+
+const DAY_MS: u64 = 86_400_000;
+/// From when on somebody is told that a certificate ends.
+const ENDS_SOON_MS: u64 = 14 * DAY_MS;
 
 /// What is needed to take up a new configuration.
 pub struct Reloading {
@@ -27,6 +31,8 @@ pub struct Reloading {
     pub store: Arc<Store>,
     /// Answers by it.
     pub gateway: Gateway,
+    /// The certificate in force, where connections are encrypted.
+    pub tls: Option<Arc<TlsIdentity>>,
 }
 
 impl Reloading {
@@ -35,10 +41,15 @@ impl Reloading {
         let mut second = tokio::time::interval(Duration::from_secs(1));
         let mut minute = tokio::time::interval(Duration::from_secs(60));
         let mut forgetting = None;
+        let mut told_of_end = 0;
         loop {
             tokio::select! {
-                _ = second.tick() => self.gateway.flush_refusals(),
+                _ = second.tick() => {
+                    self.gateway.flush_refusals();
+                    self.look_at_certificate();
+                }
                 _ = minute.tick() => {
+                    told_of_end = self.tell_of_end(told_of_end);
                     // In a task of its own: a slow database holds up neither refusals nor a reload.
                     if forgetting.as_ref().is_none_or(JoinHandle::is_finished) {
                         let gateway = self.gateway.clone();
@@ -46,7 +57,10 @@ impl Reloading {
                         forgetting = Some(tokio::spawn(forget));
                     }
                 }
-                _ = hangup.recv() => self.reload(),
+                _ = hangup.recv() => {
+                    self.reload();
+                    self.reload_certificate();
+                }
             }
         }
     }
@@ -72,6 +86,45 @@ impl Reloading {
                 tracing::error!(error, "the configuration is wrong: the old one stays");
             }
         }
+    }
+
+    /// Takes up a certificate whose files were replaced, as whoever renews it does.
+    fn look_at_certificate(&self) {
+        let Some(tls) = &self.tls else { return };
+        if let Some(taken_up) = tls.reload_if_changed(self.ground.clock.now_ms()) {
+            self.tell_of_certificate(taken_up);
+        }
+    }
+
+    fn reload_certificate(&self) {
+        let Some(tls) = &self.tls else { return };
+        self.tell_of_certificate(tls.reload(self.ground.clock.now_ms()));
+    }
+
+    fn tell_of_certificate(&self, taken_up: Result<(), TlsError>) {
+        match taken_up {
+            Ok(()) => tracing::info!("the certificate was read again and is in force"),
+            Err(error) => {
+                tracing::error!(%error, "the new certificate cannot be used: the old one stays");
+            }
+        }
+    }
+
+    /// Says once a day that a certificate is about to end, or has; gives back when it was said last.
+    fn tell_of_end(&self, told_ms: u64) -> u64 {
+        let now_ms = self.ground.clock.now_ms();
+        let Some(tls) = &self.tls else { return told_ms };
+        let left_ms = tls.until_ms().saturating_sub(now_ms);
+        if left_ms > ENDS_SOON_MS || now_ms.saturating_sub(told_ms) < DAY_MS {
+            return told_ms;
+        }
+        let days = left_ms / DAY_MS;
+        if left_ms == 0 {
+            tracing::error!("the certificate has ended: clients refuse to connect");
+        } else {
+            tracing::warn!(days, "the certificate ends soon");
+        }
+        now_ms
     }
 
     /// What is wrong with a file stands in the log: it may name what a leaf must not.
@@ -114,7 +167,7 @@ fn fixed_parts(begun: &Config, now: &Config) -> Vec<&'static str> {
         let config::Storage { database, spool_fallback, spool_bytes_max, .. } = &config.storage;
         json(serde_json::to_value((database, spool_fallback, spool_bytes_max)))
     };
-    let parts = differs!(server, limits, ledger, telemetry, webhooks);
+    let parts = differs!(server, tls, limits, ledger, telemetry, webhooks);
     let parts = parts.into_iter().filter_map(|(name, differs)| differs.then_some(name));
     parts.chain((storage(begun) != storage(now)).then_some("storage")).collect()
 }

@@ -3,3 +3,5 @@
 //! down in [`admission::body`](crate::admission::body).
 
 pub(crate) mod serve;
+pub(crate) mod tls;
+mod validity;

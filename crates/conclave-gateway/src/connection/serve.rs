@@ -7,6 +7,7 @@
 //! **Invariant:** waiting for a client to read ends: one that takes nothing for a while is cut off, so that
 //! nobody keeps a place busy by asking for much and reading nothing.
 
+use super::tls::TlsIdentity;
 use crate::admission::body::{BodyPace, PacedBody};
 use crate::admission::limits::GatewayLimits;
 use crate::observation::metrics::ServerCounters;
@@ -19,7 +20,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -32,7 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
@@ -65,12 +66,13 @@ impl ServerState {
     }
 }
 
-/// Serves until `stop` resolves, then lets running requests finish within the drain timeout. Gives back
+/// Serves, encrypted where there is an identity, until `stop` resolves, then lets running requests finish within the drain timeout. Gives back
 /// when that time is over: whatever else is to be finished shares it.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     limits: GatewayLimits,
+    tls: Option<Arc<TlsIdentity>>,
     state: &ServerState,
     stop: impl Future<Output = ()>,
 ) -> Instant {
@@ -113,17 +115,20 @@ pub async fn serve(
         let place = Arc::new(place);
         let service =
             ConnectionService { router: router.clone(), place: place.clone(), pace, from };
-        let stream = TokioIo::new(PatientStream::new(stream, limits.write_timeout));
-        let connection = http.serve_connection(stream, TowerToHyperService::new(service));
-        let watched = graceful.watch(connection);
+        let answering = AnsweredConnection {
+            service,
+            http: http.clone(),
+            // Made before anything is awaited: whoever was let in is waited for at the end.
+            watcher: graceful.watcher(),
+            tls: tls.clone(),
+            handshake_timeout: limits.header_timeout,
+            write_timeout: limits.write_timeout,
+        };
         let counted = state.clone();
         counted.counters().connected();
         tokio::spawn(async move {
             tokio::select! {
-                // An error here is a client that went away or spoke no HTTP; nothing of ours was lost.
-                ended = watched => if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended early");
-                },
+                () = answering.run(stream) => {}
                 () = place.wait_until_wanted() => tracing::debug!("an idle connection made room for another"),
             }
             counted.counters().disconnected();
@@ -135,6 +140,39 @@ pub async fn serve(
         tracing::warn!("some requests did not finish in time and were cut off");
     }
     deadline
+}
+
+/// A connection, and how it is answered.
+struct AnsweredConnection {
+    service: ConnectionService,
+    http: Builder,
+    watcher: Watcher,
+    tls: Option<Arc<TlsIdentity>>,
+    handshake_timeout: Duration,
+    write_timeout: Duration,
+}
+
+impl AnsweredConnection {
+    async fn run(self, stream: TcpStream) {
+        let Some(tls) = self.tls.clone() else {
+            let stream = PatientStream::new(stream, self.write_timeout);
+            return self.answer(stream).await;
+        };
+        match tls.accept(stream, self.handshake_timeout, self.write_timeout).await {
+            // Boxed, because it is large and most gateways have a proxy before them.
+            Ok(stream) => Box::pin(self.answer(stream)).await,
+            Err(error) => tracing::debug!(%error, "a connection was not encrypted"),
+        }
+    }
+
+    async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let service = TowerToHyperService::new(self.service);
+        let connection = self.http.serve_connection(TokioIo::new(stream), service);
+        // An error here is a client that went away or spoke no HTTP; nothing of ours was lost.
+        if let Err(error) = self.watcher.watch(connection).await {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    }
 }
 
 fn http_server(limits: &GatewayLimits) -> Builder {
@@ -354,7 +392,7 @@ impl HttpBody for SendingBody {
 }
 
 /// A connection, and how long it yet waits for its client to read.
-struct PatientStream<S> {
+pub(super) struct PatientStream<S> {
     stream: S,
     write_timeout: Duration,
     /// Made when the client is first waited for, and kept: few are.
@@ -363,7 +401,7 @@ struct PatientStream<S> {
 }
 
 impl<S> PatientStream<S> {
-    const fn new(stream: S, write_timeout: Duration) -> Self {
+    pub(super) const fn new(stream: S, write_timeout: Duration) -> Self {
         Self { stream, write_timeout, alarm: None, is_waiting: false }
     }
 

@@ -59,6 +59,7 @@ fn unusable(config: &Config) -> Vec<String> {
             .and_then(|resources| own_files::voices(config, &resources))
             .map(drop),
         own_files::detectors(config).map(drop),
+        assemble::tls(config, SystemClock.now_ms()).map(drop),
         Anchors::new(config, Arc::new(SystemClock)).map(drop),
         telemetry::check(&config.telemetry, look),
     ];

@@ -62,6 +62,10 @@ fn settings(args: &ServeArgs) -> anyhow::Result<Config> {
 async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result<()> {
     // Before anybody is told that we are ready: a signal without a handler ends the process on the spot.
     let (stop, hangup) = (stop_signal()?, signal(SignalKind::hangup())?);
+    let tls = assemble::tls(&config, SystemClock.now_ms())?;
+    if let Some(why) = config::exposure(&config) {
+        tracing::warn!("{why}");
+    }
     let listener = listen(&config).await?;
     let address = listener.local_addr()?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
@@ -86,7 +90,7 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
     }
     let accounts = staff::book(&store)?;
     let dashboard = dashboard(&config, &accounts, &ground, &gateway);
-    announce(&config, address);
+    announce(&config, address, tls.is_some());
     let places = (args.config.clone(), config.server.data.clone());
     let missing =
         MissingReviews::new(ground.archive.clone(), ground.people.clone(), ground.clock.clone());
@@ -100,11 +104,12 @@ async fn serve_until_stopped(args: &ServeArgs, config: Config) -> anyhow::Result
         ground,
         store: store.clone(),
         gateway: gateway.clone(),
+        tls: tls.clone(),
     };
     let chores = tokio::spawn(reloading.run(hangup));
     let pages = conclave_dashboard::router(dashboard);
     let routes = router(gateway.clone()).merge(pages);
-    let deadline = serve(listener, routes, limits, gateway.server(), stop).await;
+    let deadline = serve(listener, routes, limits, tls, gateway.server(), stop).await;
     tracing::info!("stopping: finishing what was begun");
     if tokio::time::timeout_at(deadline, gateway.wait_until_idle()).await.is_err() {
         tracing::warn!("some turns did not finish in time");
@@ -274,15 +279,16 @@ fn dashboard(
             gateway.engine().note_transcript_read(&account.tenant, &account.name, id);
         }),
         people: Some(ground.people.clone()),
-        https: config.server.https,
+        https: config.server.https || config.tls.files().is_some(),
     })
 }
 
-fn announce(config: &Config, address: std::net::SocketAddr) {
+fn announce(config: &Config, address: std::net::SocketAddr, is_encrypted: bool) {
+    let scheme = if is_encrypted { "https" } else { "http" };
     tracing::info!(
-        dashboard = %format!("http://{address}/"),
-        api = %format!("http://{address}/v1"),
-        health = %format!("http://{address}/health"),
+        dashboard = %format!("{scheme}://{address}/"),
+        api = %format!("{scheme}://{address}/v1"),
+        health = %format!("{scheme}://{address}/health"),
         data = %config.server.data.display(),
         "conclave is ready"
     );

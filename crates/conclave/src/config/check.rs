@@ -31,6 +31,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     let mut found = Findings(Vec::new());
     ranges(config, &mut found);
     references(config, &mut found);
+    tls(config, &mut found);
     check_upstream::check(config, &mut found);
     anchors(config, &mut found);
     tenants(config, &mut found);
@@ -225,9 +226,30 @@ fn recipes(config: &Config, found: &mut Findings) {
     }
 }
 
+/// Why whoever is between a client and this gateway can read keys and words, if they can.
+#[must_use]
+pub fn exposure(config: &Config) -> Option<String> {
+    let server = &config.server;
+    let is_safe = server.listen.ip().is_loopback() || server.behind_proxy;
+    (!is_safe && config.tls.files().is_none()).then(|| {
+        format!(
+            "{} is reached from other machines and nothing encrypts it: keys and words can be read on the way. Set \
+             tls.certificate and tls.key, or put a proxy with TLS before it and set server.behind_proxy = true",
+            server.listen
+        )
+    })
+}
+
+fn tls(config: &Config, found: &mut Findings) {
+    match (&config.tls.certificate, &config.tls.key) {
+        (Some(_), None) => found.error("tls.key", "is needed beside tls.certificate"),
+        (None, Some(_)) => found.error("tls.certificate", "is needed beside tls.key"),
+        (None, None) | (Some(_), Some(_)) => {}
+    }
+}
+
 fn warnings(config: &Config, found: &mut Findings) {
-    if !config.server.listen.ip().is_loopback() {
-        let message = "listens beyond this machine; put TLS in front of it";
+    if let Some(message) = exposure(config) {
         found.warn("server.listen", message);
     }
     if config.policy.modes_allowed.contains(&ModeName::Debug) {

@@ -16,7 +16,7 @@ mod telemetry;
 mod upstream;
 mod verifiers;
 
-pub use check::{Finding, findings};
+pub use check::{Finding, exposure, findings};
 pub use check_upstream::{OUTSIDE_TIMEOUT_MS, stand_ins};
 pub use database::{DatabaseRef, database_url};
 pub use load::{ConfigError, load, schema};
@@ -28,6 +28,7 @@ pub use telemetry::Telemetry;
 pub use upstream::{ModelConfig, Provider, ProviderKind, Temperature};
 pub use verifiers::{GuardTemplate, OnFailure, SeatChange, VerifierKind};
 
+use conclave_gateway::TlsFiles;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,6 +41,9 @@ use std::path::PathBuf;
 pub struct Config {
     /// Where to listen and where to keep data.
     pub server: Server,
+    /// How connections are encrypted.
+    #[serde(skip_serializing_if = "Tls::is_default")]
+    pub tls: Tls,
     /// Bounds on what clients can make grow.
     pub limits: Limits,
     /// How what is recorded is kept.
@@ -176,6 +180,9 @@ pub struct Server {
     pub data: PathBuf,
     /// Whether browsers reach the dashboard over https, through a proxy: cookies are then bound to it.
     pub https: bool,
+    /// Whether a proxy with TLS stands before it: listening beyond this machine is then no reason to warn.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub behind_proxy: bool,
 }
 
 impl Default for Server {
@@ -184,7 +191,31 @@ impl Default for Server {
             listen: SocketAddr::from(([127, 0, 0, 1], 8420)),
             data: "conclave-data".into(),
             https: false,
+            behind_proxy: false,
         }
+    }
+}
+
+/// The certificate that connections are encrypted with; without one they are not.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tls {
+    /// A file with the server's certificate, and those between it and a root, in PEM.
+    pub certificate: Option<PathBuf>,
+    /// A file with its private key, in PEM.
+    pub key: Option<PathBuf>,
+}
+
+impl Tls {
+    const fn is_default(&self) -> bool {
+        self.certificate.is_none() && self.key.is_none()
+    }
+
+    /// Both files, where connections are to be encrypted.
+    #[must_use]
+    pub fn files(&self) -> Option<TlsFiles> {
+        let (certificate, key) = (self.certificate.clone()?, self.key.clone()?);
+        Some(TlsFiles { certificate, key })
     }
 }
 
@@ -358,8 +389,8 @@ const fn is_share_wait_default(wait_ms: &u64) -> bool {
 }
 
 // A file that does not set it keeps the digest it had before this could be set.
-fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
-    *number == T::default()
+fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for Limits {
