@@ -35,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "conclave-people",
         &[
             "conclave-core",
+            "conclave-eval",
             "conclave-govern",
             "conclave-ledger",
             "conclave-ports",
@@ -110,6 +111,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "conclave-govern",
             "conclave-ledger",
             "conclave-people",
+            "conclave-voice",
         ],
     ),
     (

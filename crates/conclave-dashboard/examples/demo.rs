@@ -98,6 +98,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let _ = writeln!(std::io::stderr(), "{} reads the words of {id}", account.name);
         }),
         people: None,
+        appeals: None,
         https: false,
     });
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;

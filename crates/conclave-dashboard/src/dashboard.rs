@@ -6,11 +6,14 @@ use crate::same_site::FormKey;
 use crate::session::Sessions;
 use conclave_core::AuditId;
 use conclave_engine::{Archive, Clock, Entropy};
-use conclave_people::People;
+use conclave_people::{Appeals, People};
 use std::sync::Arc;
 
 /// Told whenever the words of a decision are shown to somebody.
 pub type TranscriptHook = Arc<dyn Fn(&Account, AuditId) + Send + Sync>;
+
+/// Gives the appeals of the configuration that is in force at the moment.
+pub type AppealsHook = Arc<dyn Fn() -> Arc<Appeals> + Send + Sync>;
 
 /// What the dashboard needs from outside.
 #[derive(Clone)]
@@ -27,6 +30,8 @@ pub struct Ports {
     pub on_transcript_read: TranscriptHook,
     /// What waits for people; absent where it is not set up.
     pub people: Option<Arc<People>>,
+    /// The appeals of the configuration in force; absent where they are not set up.
+    pub appeals: Option<AppealsHook>,
     /// Whether browsers reach it over https: cookies are then bound to that.
     pub https: bool,
 }
@@ -57,6 +62,11 @@ impl Dashboard {
 
     pub(crate) fn ports(&self) -> &Ports {
         &self.0.ports
+    }
+
+    /// The appeals of the configuration in force.
+    pub(crate) fn appeals(&self) -> Option<Arc<Appeals>> {
+        self.0.ports.appeals.as_ref().map(|hook| hook())
     }
 
     pub(crate) fn sessions(&self) -> &Sessions {

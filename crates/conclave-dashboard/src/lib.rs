@@ -29,6 +29,7 @@ mod same_site;
 mod session;
 mod text;
 mod visitor;
+mod why_texts;
 
 pub use account::{Account, AccountBook, SignIn};
 pub use dashboard::{Dashboard, Ports, TranscriptHook};

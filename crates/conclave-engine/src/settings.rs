@@ -44,6 +44,8 @@ pub struct Settings {
     pub unjudged: UnjudgedParts,
     /// Whether people look at what waits; a message says so where the tenant has somebody who does.
     pub staffed: bool,
+    /// Where people reach this program from outside, without a slash at its end; links are relative without it.
+    pub public_url: Option<String>,
     /// What happens to a reply whose decision no disk takes; a tenant may be stricter.
     pub audit_failure: AuditFailure,
     /// When the parts of a streamed reply may leave.
@@ -77,6 +79,7 @@ impl Settings {
             on_doubt: OnDoubt::Flag,
             unjudged: UnjudgedParts::Pass,
             staffed: false,
+            public_url: None,
             audit_failure: AuditFailure::Hold,
             stream: StreamPolicy::Buffered,
             sensitive_models: Vec::new(),

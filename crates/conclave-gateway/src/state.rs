@@ -12,7 +12,7 @@ use conclave_core::TenantId;
 use conclave_engine::trace::SpanSink;
 use conclave_engine::{Engine, KeyDesk, KeyRing, Post, Proofs, Records};
 use conclave_govern::Rates;
-use conclave_people::{GuardedHandOut, People};
+use conclave_people::{Appeals, GuardedHandOut, People};
 use conclave_recipes::RecipeRunner;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
@@ -51,6 +51,8 @@ pub struct Services {
     pub recipes: Arc<RecipeRunner>,
     /// Knows what people agree to, lay down and decide.
     pub people: Arc<People>,
+    /// Takes appeals in, and knows who may file one.
+    pub appeals: Arc<Appeals>,
     /// Hands out what was held.
     pub hand_out: Arc<GuardedHandOut>,
     /// Sends to places that tenants named, under guard.

@@ -3,6 +3,7 @@
 //! **Invariant:** pure: no clock, no file, no network. Every rule here takes the time it is asked at.
 
 mod allowance;
+mod appeal;
 mod consent;
 mod culture;
 mod dollars;
@@ -22,6 +23,10 @@ mod telling;
 mod tenant_name;
 
 pub use allowance::{AccountKey, AccountLimit, BudgetScope, Price, Scopes};
+pub use appeal::{
+    APPEAL_CHARS_MAX, Appeal, AppealAnswer, AppealConcern, AppealCorrection, AppealOutcome,
+    AppealRuling, AppealTally, AppealedReply, RulingCount, appeal_words,
+};
 pub use consent::{
     ConsentAsk, ConsentEvidence, ConsentRecord, ConsentState, EvidenceKind, Withdrawal,
     check as check_consent,

@@ -228,6 +228,9 @@ pub struct TenantPolicy {
     /// Whether help is offered beside replies to people who seem to have a hard time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub care: Option<CareOffer>,
+    /// Whether replies carry a link under which their person may ask why, and appeal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why_url: Option<bool>,
     /// What happens to identifying data in conversations.
     pub personal_data: PersonalDataPolicy,
     /// Guards that only watch: what they find is recorded and changes nothing. What reaches the
@@ -272,6 +275,7 @@ impl Default for TenantPolicy {
             on_doubt: None,
             unjudged: None,
             care: None,
+            why_url: None,
             personal_data: PersonalDataPolicy::default(),
             monitor_guards: Vec::new(),
             require_consent_for_agents: Vec::new(),
@@ -487,6 +491,7 @@ impl TenantPolicy {
             breaker,
             modes,
             care,
+            why_url,
             monitor_guards,
             retention_days
         );

@@ -4,8 +4,9 @@
 //! different people as it needs, each holding a claim that was theirs at that moment.
 //! **Invariant:** what belongs to several communities was approved by an elder of each.
 //! **Invariant:** nobody decides what belongs to a community without being an elder of it, and nobody
-//! decides what is their own.
+//! decides what is their own, or an appeal against what they decided.
 
+use crate::appeal::AppealAnswer;
 use crate::culture::Issue;
 use crate::names::{Unfit, sentence};
 use crate::protocol::community_id;
@@ -139,6 +140,8 @@ pub struct Said {
     pub conditions: Vec<String>,
     /// Whether they found identifying data that had been missed; absent where they did not look.
     pub pii_missed: Option<bool>,
+    /// What the person who appealed is told; of appeals alone.
+    pub answer: Option<AppealAnswer>,
 }
 
 /// A ruling that was given.
@@ -172,6 +175,14 @@ pub enum ReviewRefusal {
     /// Nobody knows who they are, where two must agree.
     #[error("two different people must agree, and this key does not say whose it is")]
     Unnamed,
+    /// They decided what the appeal is against.
+    #[error("an appeal is decided by somebody who did not decide before, and you did")]
+    DecidedBefore,
+    /// Nobody knows who they are, where somebody must not be who decided before.
+    #[error(
+        "an appeal is decided by somebody who did not decide before, and this key does not say whose it is"
+    )]
+    UnknownPerson,
     /// Somebody else has it.
     #[error("somebody else has claimed this; their claim ends by itself")]
     Claimed,
@@ -256,6 +267,15 @@ pub struct Review {
     /// Whether somebody found identifying data that had been missed; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pii_missed: Option<bool>,
+    /// Who may not decide it, because they decided what it is against.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<String>,
+    /// What may not go out in place of what was held: the very words that a check vetoed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vetoed: Option<String>,
+    /// What the person who appealed would be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AppealAnswer>,
 }
 
 impl Review {
@@ -288,6 +308,9 @@ impl Review {
             conditions: Vec::new(),
             rulings: Vec::new(),
             decided_ms: None,
+            excluded: Vec::new(),
+            vetoed: None,
+            answer: None,
         }
     }
 
@@ -315,6 +338,20 @@ impl Review {
         if self.author.as_ref().is_some_and(own) { Err(ReviewRefusal::OwnWork) } else { Ok(()) }
     }
 
+    /// Whether somebody may take it up who is free to decide such reviews: not who decided before.
+    ///
+    /// # Errors
+    /// When they did, or nobody can tell.
+    pub fn accepts(&self, who: &Decider) -> Result<(), ReviewRefusal> {
+        if self.excluded.is_empty() {
+            return Ok(());
+        }
+        if self.excluded.iter().any(|one| *one == who.person || *one == who.holder) {
+            return Err(ReviewRefusal::DecidedBefore);
+        }
+        if who.named { Ok(()) } else { Err(ReviewRefusal::UnknownPerson) }
+    }
+
     /// The communities it belongs to, by id.
     pub fn communities(&self) -> impl Iterator<Item = String> + '_ {
         self.community.iter().chain(&self.others).map(|community| community_id(community))
@@ -335,6 +372,7 @@ impl Review {
         if self.status.is_final() {
             return Err(ReviewRefusal::Decided);
         }
+        self.accepts(who)?;
         if self.approvals.contains(&who.person) {
             return Err(ReviewRefusal::SamePerson);
         }
@@ -392,6 +430,7 @@ impl Review {
     ) -> Result<(), ReviewRefusal> {
         self.admits(who)?;
         self.holds(who, token, now_ms)?;
+        self.accepts(who)?;
         if self.approvals.contains(&who.person) {
             return Err(ReviewRefusal::SamePerson);
         }
@@ -400,6 +439,7 @@ impl Review {
             return Err(ReviewRefusal::Unnamed);
         }
         said.check()?;
+        self.check_answer(&said)?;
         if self.rulings.len() >= RULINGS_MAX && said.ruling == Ruling::NeedsConsultation {
             return Err(ReviewRefusal::Exhausted);
         }
@@ -408,6 +448,11 @@ impl Review {
             (Some(before), Some(now)) => Some(before || now),
             (before, now) => before.or(now),
         };
+        if said.answer.is_some() && said.answer != self.answer {
+            // Whoever said yes before said it to other words.
+            self.forget_approvals();
+            self.answer = said.answer;
+        }
         let ruling = said.ruling.as_str().to_owned();
         self.rulings.push(Given {
             by: who.person.clone(),
@@ -420,6 +465,7 @@ impl Review {
             Ruling::NeedsConsultation => {
                 self.forget_approvals();
                 self.edited = None;
+                self.answer = None;
                 self.conditions.clear();
                 self.claim = None;
                 self.status = ReviewStatus::NeedsConsultation;
@@ -436,6 +482,36 @@ impl Review {
             }
         }
         Ok(())
+    }
+
+    /// Whether what the person is told fits what is decided: appeals need it, and nothing else has it.
+    fn check_answer(&self, said: &Said) -> Result<(), Unfit> {
+        let is_appeal = self.kind == ReviewKind::Appeal;
+        let answer = match (&said.answer, &said.ruling) {
+            (Some(_), _) if !is_appeal => {
+                return Err(Unfit::new("words", "belongs to appeals alone"));
+            }
+            (Some(_), Ruling::NeedsConsultation) => {
+                return Err(Unfit::new("words", "belongs to a ruling, and this is none yet"));
+            }
+            _ if !is_appeal => return Ok(()),
+            (_, Ruling::NeedsConsultation) => return Ok(()),
+            // Whoever agrees to what another has ruled need not say it again.
+            (said, Ruling::Approve) => said.as_ref().or(self.answer.as_ref()),
+            (said, _) => said.as_ref(),
+        };
+        let missing = || Unfit::new("words", "must say to the person why it was ruled so");
+        let answer = answer.ok_or_else(missing)?;
+        answer.check()?;
+        if answer.outcome.is_for_person() == matches!(said.ruling, Ruling::Reject) {
+            return Err(Unfit::new("ruling", "is not what the person would be told"));
+        }
+        match (&said.ruling, &self.vetoed) {
+            (Ruling::EditAndApprove { text }, Some(vetoed)) if is_same_text(text, vetoed) => {
+                Err(Unfit::new("text", "is the reply that a check vetoed; put it in other words"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn forget_approvals(&mut self) {
@@ -520,6 +596,11 @@ impl Review {
         let claim = self.claim.as_ref().map_or(u64::MAX, |claim| claim.until_ms);
         Some(notice.min(claim))
     }
+}
+
+/// Whether two texts are the same but for what stands between their words.
+fn is_same_text(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
 }
 
 impl Said {

@@ -31,7 +31,7 @@ fn reviewer(person: &str) -> Decider {
 }
 
 fn say(ruling: Ruling) -> Said {
-    Said { ruling, notes: "n".into(), conditions: vec![], pii_missed: None }
+    Said { ruling, notes: "n".into(), conditions: vec![], pii_missed: None, answer: None }
 }
 
 fn edit(text: &str) -> Said {

@@ -136,6 +136,8 @@ kinds! {
     ProtocolChange = "protocol.change",
     /// Something waits for a person, or a person decided it.
     ReviewChange = "review.change",
+    /// A person disagreed with a decision, or somebody ruled on it.
+    AppealChange = "appeal.change",
 }
 
 impl fmt::Display for Kind {

@@ -4,8 +4,9 @@
 //! digests and names of closed lists what happened; no word of anybody stands in it.
 //! **Invariant:** every question names its tenant; there is no way to ask for a record of another.
 
+use crate::appeals::NoAppeal;
 use crate::communities::ProtocolCache;
-use conclave_core::{SessionId, TenantId, UserId};
+use conclave_core::{AuditId, SessionId, TenantId, UserId};
 use conclave_govern::{
     ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, ReviewRefusal, Unfit,
 };
@@ -36,6 +37,12 @@ pub enum PeopleError {
     /// What was given cannot be kept.
     #[error(transparent)]
     Unfit(#[from] Unfit),
+    /// A decision cannot be appealed now.
+    #[error(transparent)]
+    NoAppeal(#[from] NoAppeal),
+    /// Somebody has too many of them waiting; they may come back later.
+    #[error("{0}")]
+    TooMany(&'static str),
     /// There are too many of them already.
     #[error("{0}")]
     Full(String),
@@ -83,6 +90,15 @@ pub struct People {
     pub(crate) staff: Option<Arc<dyn Staff>>,
 }
 
+/// A key or an account of somebody who works in the house.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaffMember {
+    /// The id of the key, or `person:` and the name of the account.
+    pub holder: String,
+    /// Whose it is; absent where nobody said.
+    pub person: Option<String>,
+}
+
 /// Knows who decides reviews that belong to no community.
 pub trait Staff: Send + Sync {
     /// The keys and accounts of reviewers of a tenant, as a [`Caller`](conclave_ports::Caller) holds them.
@@ -90,6 +106,12 @@ pub trait Staff: Send + Sync {
         &'a self,
         tenant: &'a TenantId,
     ) -> BoxFuture<'a, Result<Vec<String>, GovernError>>;
+
+    /// The keys and accounts that may decide such a review: of reviewers and of owners.
+    fn deciders<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<Vec<StaffMember>, GovernError>>;
 
     /// Whether a tenant has anybody who may decide such a review: a reviewer or an owner.
     fn has_reviewers<'a>(
@@ -193,6 +215,10 @@ impl Governance for People {
             // Nobody keeps a list: whoever configured reviewers is believed.
             None => ready(Ok(true)).boxed(),
         }
+    }
+
+    fn why_token(&self, tenant: &TenantId, audit: AuditId) -> Option<String> {
+        self.write_why_token(tenant, audit)
     }
 
     fn announce<'a>(

@@ -1,6 +1,6 @@
 //! What the guards ask of those who keep consent, protocols and reviews.
 
-use conclave_core::TenantId;
+use conclave_core::{AuditId, TenantId};
 use conclave_govern::{ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,9 @@ pub async fn answer_in_time<T>(
     }
 }
 
+/// Where links lead under which people may ask why; the rest is a token.
+pub const WHY_PATH: &str = "/why/";
+
 /// What webhooks can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum EventKind {
@@ -48,6 +51,9 @@ pub enum EventKind {
     /// A review was decided.
     #[serde(rename = "review.decided")]
     ReviewDecided,
+    /// An appeal was decided.
+    #[serde(rename = "appeal.decided")]
+    AppealDecided,
     /// A budget is nearly or wholly spent.
     #[serde(rename = "budget.alert")]
     BudgetAlert,
@@ -64,11 +70,12 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ReviewCreated,
         Self::ReviewReminder,
         Self::ReviewOverdue,
         Self::ReviewDecided,
+        Self::AppealDecided,
         Self::BudgetAlert,
         Self::LatencyAlert,
         Self::LedgerAlert,
@@ -83,6 +90,7 @@ impl EventKind {
             Self::ReviewReminder => "review.reminder",
             Self::ReviewOverdue => "review.overdue",
             Self::ReviewDecided => "review.decided",
+            Self::AppealDecided => "appeal.decided",
             Self::BudgetAlert => "budget.alert",
             Self::LatencyAlert => "latency.alert",
             Self::LedgerAlert => "ledger.alert",
@@ -139,6 +147,11 @@ pub trait Governance: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, GovernError>> {
         Box::pin(ready(Ok(true)))
     }
+    /// A link under which the person may ask why about a decision; `None` where none can be made.
+    fn why_token(&self, _tenant: &TenantId, _audit: AuditId) -> Option<String> {
+        None
+    }
+
     /// Tells the webhooks of a tenant that something happened; queued durably when this resolves.
     fn announce<'a>(
         &'a self,

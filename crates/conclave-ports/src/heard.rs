@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The name under which a decision keeps what is remembered after it.
 pub const MEMORY_WORDS: &str = "time";
 
+/// From this intensity on a sensor has heard something; below it is what any text sounds like.
+const HEARD_MIN: f64 = 0.2;
+
 /// One sensor that shaped a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SensorShare {
@@ -15,6 +18,8 @@ pub struct SensorShare {
     pub name: String,
     /// How much, larger than 0.
     pub influence: f64,
+    /// How strongly it heard what it listens for, 0 to 1.
+    pub intensity: f64,
     /// The one of that name; absent where another version had it.
     pub sensor: Option<Sensor>,
 }
@@ -36,7 +41,8 @@ struct MemoryWords {
 }
 
 impl StoredDecision {
-    /// The sensors that shaped the reply; none where the words were erased.
+    /// The sensors that heard what they listen for; none where the words were erased, or where all there was
+    /// is the noise that every text makes.
     #[must_use]
     pub fn sensors(&self) -> Vec<SensorShare> {
         let field = self.words("field").unwrap_or_default();
@@ -44,9 +50,13 @@ impl StoredDecision {
         known
             .filter_map(|sensor| {
                 let influence = sensor["influence"].as_f64().filter(|share| *share > 0.0)?;
+                let intensity = sensor["intensity"].as_f64().unwrap_or_default();
+                if intensity < HEARD_MIN {
+                    return None;
+                }
                 let name = sensor["name"].as_str()?.to_owned();
                 let sensor = Sensor::ALL.into_iter().find(|sensor| sensor.as_str() == name);
-                Some(SensorShare { name, influence, sensor })
+                Some(SensorShare { name, influence, intensity, sensor })
             })
             .collect()
     }

@@ -31,7 +31,7 @@ pub use archive::{Archive, ArchiveError, DecisionFilter, DecisionRow, StoredEntr
 pub use clock::{Clock, Entropy};
 /// What a verifier is shown; part of the [`Verifier`] port.
 pub use conclave_verifiers::Case;
-pub use governance::{Announcement, EventKind, GovernError, Governance, answer_in_time};
+pub use governance::{Announcement, EventKind, GovernError, Governance, WHY_PATH, answer_in_time};
 pub use hand_out::{
     CHAT_PURPOSE, CHAT_SCOPE, CONSENT_WORDS, ConsentBasis, ConsentGap, HELD_WORDS, HandOut,
     HandOutError, Hindrance, REVIEW_WORDS, review_id,

@@ -26,6 +26,8 @@ pub enum RecordKind {
     Standing,
     /// Something that waits for a person.
     Review,
+    /// Somebody disagrees with a decision.
+    Appeal,
     /// A recipe of a tenant's own.
     Recipe,
     /// One run of a recipe.
@@ -40,13 +42,14 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// Every kind.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Tenant,
         Self::Policy,
         Self::Consent,
         Self::Protocol,
         Self::Standing,
         Self::Review,
+        Self::Appeal,
         Self::Recipe,
         Self::Run,
         Self::Webhook,
@@ -64,6 +67,7 @@ impl RecordKind {
             Self::Protocol => "protocol",
             Self::Standing => "standing",
             Self::Review => "review",
+            Self::Appeal => "appeal",
             Self::Recipe => "recipe",
             Self::Run => "run",
             Self::Webhook => "webhook",

@@ -359,6 +359,32 @@ bilingual! {
             "People have looked at it and decided that it is not sent.",
             "人が内容を見て、送らないと決めました。"
         }
+        /// The person disagreed, and nobody has ruled.
+        AppealWaits {
+            "You asked for a second look, and it is waiting for somebody who had no part in the decision.",
+            "見直しを求められました。この判断に関わっていない人の見直しを待っています。"
+        }
+        /// The person was right.
+        AppealUpheld {
+            "Somebody who had no part in the decision looked at it again and found that it was wrong.",
+            "この判断に関わっていない人が見直し、判断は間違っていたとしました。"
+        }
+        /// The person was right in part.
+        AppealUpheldInPart {
+            "Somebody who had no part in the decision looked at it again and found that it was wrong in \
+             part.",
+            "この判断に関わっていない人が見直し、判断の一部は間違っていたとしました。"
+        }
+        /// The person was not right.
+        AppealDenied {
+            "Somebody who had no part in the decision looked at it again, and the decision stands.",
+            "この判断に関わっていない人が見直しましたが、判断は変わりませんでした。"
+        }
+        /// There is a better reply now.
+        AppealCorrected {
+            "A corrected reply was written for you.",
+            "改められた返信が用意されています。"
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod lexicon;
 mod prompt;
 mod resources;
 mod responder;
+mod why_page;
 
 pub use budget_notices::{BudgetNotice, NamedLimit, budget_notice};
 pub use contribution_phrases::{ContributionPhrase, FixedPhrase, sensor_phrase};
@@ -35,3 +36,7 @@ pub use language::Language;
 pub use prompt::{Shaping, shape};
 pub use resources::{CrisisLine, Date, Freshness, Resources, Stale};
 pub use responder::Responder;
+pub use why_page::{
+    AppealChoice, AppealRefusal, AppealSentence, WhyProblem, WhyProblemTitle, WhyText,
+    check_phrase, day_phrase,
+};

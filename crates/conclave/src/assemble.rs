@@ -19,7 +19,7 @@ use conclave_gateway::{GatewayLimits, GatewaySettings, LinkCheck, Services, TlsI
 use conclave_govern::Jurisdictions;
 use conclave_instinct::{Instinct, PinnedKey};
 use conclave_money::{Policies, Steward, StewardState};
-use conclave_people::{GuardedHandOut, People, Staff};
+use conclave_people::{Appeals, GuardedHandOut, People, Staff};
 use conclave_recipes::{RecipeRunner, Workshop};
 use conclave_store::{RetentionRules, RootKey, Stamp, Store, TenantRetention};
 use conclave_voice::Resources;
@@ -122,6 +122,12 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Services> {
         stamp: settings.stamp(),
         pseudonym_key: ground.pseudonym_key,
     };
+    let hand_out = Arc::new(hand_out);
+    let appeals = Appeals {
+        people: ground.people.clone(),
+        hand_out: hand_out.clone(),
+        staffed: config.reviews.staffed,
+    };
     let engine = engine(config, ground, settings, steward)?;
     let recipes = RecipeRunner {
         engine: engine.clone(),
@@ -132,7 +138,8 @@ fn build(config: &Config, ground: &Ground) -> anyhow::Result<Services> {
         engine: Arc::new(engine),
         recipes: Arc::new(recipes),
         people: ground.people.clone(),
-        hand_out: Arc::new(hand_out),
+        appeals: Arc::new(appeals),
+        hand_out,
         post: Arc::new(GuardedPost::new(config.webhooks.allow_private)),
         key_desk: ground.keys.clone(),
         settings: gateway_settings(config),
@@ -357,6 +364,11 @@ fn settings(config: &Config, pseudonym_key: [u8; 32]) -> anyhow::Result<Settings
         },
         sensitive_models: config.recipes.sensitive_models.clone(),
         staffed: config.reviews.staffed,
+        public_url: config
+            .server
+            .public_url
+            .as_deref()
+            .map(|url| url.trim_end_matches('/').to_owned()),
         block_injection: config.policy.on_injection == OnInjection::Block,
         on_doubt: match config.policy.on_doubt {
             OnDoubtName::Flag => conclave_engine::OnDoubt::Flag,

@@ -1,5 +1,6 @@
 //! The map of the command line.
 
+pub mod appeals;
 pub mod directives;
 pub mod gateway;
 pub mod keys;
@@ -8,6 +9,7 @@ pub mod people;
 pub mod tenants;
 mod typed;
 
+use appeals::AppealsCommand;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use conclave_eval::JOBS_MAX;
 use directives::DirectivesCommand;
@@ -76,6 +78,9 @@ pub enum Command {
     /// What waits for a person: list, claim and decide it; asks a running gateway.
     #[command(subcommand)]
     Reviews(ReviewsCommand),
+    /// What persons appeal: list it, file it, rule on it; asks a running gateway.
+    #[command(subcommand)]
+    Appeals(AppealsCommand),
     /// What people have agreed to: keep it, list it, take it back; asks a running gateway.
     #[command(subcommand)]
     Consents(ConsentsCommand),

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Usage(args) => commands::usage::run(args, cli.json),
         Command::Subject(command) => commands::subject::run(command, cli.json),
         Command::Reviews(command) => commands::reviews::run(command, cli.json),
+        Command::Appeals(command) => commands::appeals::run(command, cli.json),
         Command::Consents(command) => commands::consents::run(command, cli.json),
         Command::Protocols(command) => commands::protocols::run(command, cli.json),
         Command::Webhooks(command) => commands::webhooks::run(command, cli.json),

@@ -5,8 +5,8 @@
 
 use conclave_core::TenantId;
 use conclave_dashboard::{Account, AccountBook};
-use conclave_engine::{Clock, GovernError, KeyRole};
-use conclave_people::Staff;
+use conclave_engine::{Clock, GovernError, KeyRecord, KeyRole};
+use conclave_people::{Staff, StaffMember};
 use conclave_store::{PersonRecord, Store};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -26,11 +26,11 @@ impl Employed {
     }
 
     /// The valid keys and the accounts of a tenant that have one of these roles.
-    async fn holders(
+    async fn members(
         &self,
         tenant: &TenantId,
         roles: &'static [KeyRole],
-    ) -> Result<Vec<String>, GovernError> {
+    ) -> Result<Vec<StaffMember>, GovernError> {
         let store = self.store.clone();
         let tenant = tenant.clone();
         let now_ms = self.clock.now_ms();
@@ -38,10 +38,17 @@ impl Employed {
             let keys = store.key_book().list()?.into_iter().map(|key| key.record);
             let keys = keys.filter(|key| roles.contains(&key.role));
             let valid = keys.filter(|key| key.tenant == tenant && key.is_valid_at(now_ms));
-            let mut known: Vec<_> = valid.map(|key| key.id.as_str().to_owned()).collect();
+            let member = |key: KeyRecord| StaffMember {
+                holder: key.id.as_str().to_owned(),
+                person: key.person,
+            };
+            let mut known: Vec<_> = valid.map(member).collect();
             let people = store.people()?.into_iter();
             let people = people.filter(|one| roles.contains(&one.role) && one.tenant == tenant);
-            known.extend(people.map(|one| format!("person:{}", one.name)));
+            known.extend(people.map(|one| StaffMember {
+                holder: format!("person:{}", one.name),
+                person: Some(one.name),
+            }));
             Ok::<_, conclave_store::StoreError>(known)
         });
         let listed = listed.await.map_err(|error| GovernError(error.to_string()))?;
@@ -54,15 +61,25 @@ impl Staff for Employed {
         &'a self,
         tenant: &'a TenantId,
     ) -> BoxFuture<'a, Result<Vec<String>, GovernError>> {
-        self.holders(tenant, &[KeyRole::Reviewer]).boxed()
+        async move {
+            let members = self.members(tenant, &[KeyRole::Reviewer]).await?;
+            Ok(members.into_iter().map(|member| member.holder).collect())
+        }
+        .boxed()
+    }
+
+    fn deciders<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+    ) -> BoxFuture<'a, Result<Vec<StaffMember>, GovernError>> {
+        self.members(tenant, &[KeyRole::Reviewer, KeyRole::Owner]).boxed()
     }
 
     fn has_reviewers<'a>(
         &'a self,
         tenant: &'a TenantId,
     ) -> BoxFuture<'a, Result<bool, GovernError>> {
-        let holders = self.holders(tenant, &[KeyRole::Reviewer, KeyRole::Owner]);
-        async move { Ok(!holders.await?.is_empty()) }.boxed()
+        async move { Ok(!self.deciders(tenant).await?.is_empty()) }.boxed()
     }
 }
 

@@ -89,6 +89,8 @@ async fn settled() -> Settled {
     let talk = json!({"model": "builtin", "input": "I had a hard day.", "safety_identifier": MARK});
     let made = post(&house, &keys["app"], "/v1/responses", &talk).await;
     let decision = made["conclave"]["audit_id"].as_str().unwrap().to_owned();
+    let appeal = json!({"audit_id": decision, "concern": "other", "words": MARK, "user": MARK});
+    let appeal = post(&house, &keys["app"], "/v1/appeals", &appeal).await;
     let elder = new_key(&house, &json!({"role": "elder"})).await.0;
     let seat = format!("/v1/protocols/{MARK}/elders/{elder}");
     let named = call(&house, Some(&owner), "put", &seat, r#"{"person": "Ana"}"#).await;
@@ -114,6 +116,7 @@ async fn settled() -> Settled {
         ("/v1/consents", text(&consent)),
         ("/v1/protocols", MARK.to_owned()),
         ("/v1/reviews", review.to_owned()),
+        ("/v1/appeals", text(&appeal)),
         ("/v1/webhooks", text(&hook)),
         ("/v1/keys", spare),
         ("/v1/agents", "interview-analyzer".to_owned()),
@@ -273,6 +276,7 @@ async fn another_tenant_sees_and_changes_nothing() {
         ("/v1/consents", ""),
         ("/v1/subjects", ""),
         ("/v1/reviews", ""),
+        ("/v1/appeals", ""),
     ] {
         let path = format!("{before}/{}{rest}", settled.ids[before]);
         assert_eq!(house.get(&path).await.status, 200, "{path} is still there");

@@ -10,7 +10,7 @@ use crate::text::{Ink, Text};
 use conclave_core::Outcome;
 use conclave_engine::{StoredDecision, replay};
 use conclave_ledger::Value;
-use conclave_people::{DecisionReader, ReviewStanding, decision_view, explain};
+use conclave_people::{AppealStanding, DecisionReader, ReviewStanding, decision_view, explain};
 use serde_json::Value as Json;
 
 /// How much of a decision is shown.
@@ -62,7 +62,21 @@ pub(crate) struct Sheet {
     pub(crate) field: Vec<Portion>,
     pub(crate) sent: Option<Sent>,
     pub(crate) record: Vec<Fact>,
+    pub(crate) appeal: Option<AppealNote>,
     pub(crate) replayed: bool,
+}
+
+/// That a person disagreed, and where somebody rules on it.
+pub(crate) struct AppealNote {
+    pub(crate) review: String,
+    pub(crate) status: Text,
+}
+
+fn appeal_note(appeal: &AppealStanding) -> Option<AppealNote> {
+    let AppealStanding::Filed(record) = appeal else { return None };
+    let status = record.appeal.ruling.as_ref().map_or("filed", |ruling| ruling.outcome.as_str());
+    let review = record.appeal.review_id.clone();
+    Some(AppealNote { review, status: Text::short(&outcome_word(status)) })
 }
 
 impl Sheet {
@@ -71,6 +85,7 @@ impl Sheet {
         stored: &StoredDecision,
         sight: Sight,
         standing: ReviewStanding,
+        appeal: &AppealStanding,
     ) -> Option<Self> {
         let words = sight == Sight::Words;
         let reader = if words { DecisionReader::Words } else { DecisionReader::Public };
@@ -78,7 +93,7 @@ impl Sheet {
         let seen: Seen = serde_json::from_value(view).ok()?;
         let mut ink = Ink::new();
         let ink = &mut ink;
-        let told = explain(stored, standing);
+        let told = explain(stored, standing, appeal);
         let crisis = seen.crisis == Some(true);
         let replies = seen.choices.iter().filter_map(|choice| Speech::of(&choice.delivered, ink));
         let replies = replies.collect();
@@ -106,6 +121,7 @@ impl Sheet {
             field: input::field(&seen.field_state),
             sent: seen.delivery.as_ref().map(sent),
             record: record(&seen),
+            appeal: appeal_note(appeal),
             replayed: replay(&stored.leaf).is_ok(),
         })
     }

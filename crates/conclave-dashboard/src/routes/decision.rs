@@ -17,7 +17,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use conclave_core::AuditId;
 use conclave_engine::{StoredDecision, StoredEntry};
-use conclave_people::standing_without_review;
+use conclave_people::{AppealStanding, NoAppeal, standing_without_review};
 use http::StatusCode;
 
 #[derive(Template)]
@@ -65,7 +65,18 @@ async fn sheet(dashboard: &Dashboard, visitor: &Visitor, id: &str) -> Result<She
         tracing::error!(%id, %error, "it is not known who may read a decision");
         Trouble::Archive
     })?;
-    let sheet = Sheet::of(&stored, sight, standing).ok_or_else(|| {
+    let appeal = match &dashboard.ports().people {
+        Some(people) => people.appeal_of(&visitor.account.tenant, id).await,
+        None => Ok(None),
+    };
+    let appeal = appeal.map_err(|error| {
+        tracing::error!(%id, %error, "it is not known whether a decision was appealed");
+        Trouble::Archive
+    })?;
+    // Whether one could be filed is the person's to know; here only one that was is told.
+    let unfiled = AppealStanding::Closed(NoAppeal::NothingToReview);
+    let appeal = appeal.map_or(unfiled, |record| AppealStanding::Filed(Box::new(record)));
+    let sheet = Sheet::of(&stored, sight, standing, &appeal).ok_or_else(|| {
         tracing::error!(%id, "a stored decision has another form than this version knows");
         Trouble::Unreadable
     })?;

@@ -5,12 +5,13 @@ use crate::chart::{Gauge, HourChart};
 use crate::dashboard::Dashboard;
 use crate::figure::count;
 use crate::label::{Badge, outcomes};
-use crate::page::{Frame, Here, page};
+use crate::page::{Frame, Here, Trouble, page};
 use crate::rows::Rows;
 use crate::visitor::Visitor;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use conclave_people::{AppealEstimates, ErrorRate};
 use http::{HeaderMap, StatusCode, header};
 
 /// Decisions shown below the chart.
@@ -24,6 +25,13 @@ struct Ending {
     gauge: Gauge,
 }
 
+/// How often decisions that were appealed turned out to be wrong.
+struct AppealFigure {
+    name: &'static str,
+    share: String,
+    told: String,
+}
+
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct OverviewPage {
@@ -32,6 +40,7 @@ struct OverviewPage {
     chart: HourChart,
     endings: Vec<Ending>,
     latest: Rows,
+    appeals: Vec<AppealFigure>,
     host: String,
     https: bool,
 }
@@ -46,7 +55,19 @@ pub(super) async fn show(
         Ok(board) => board,
         Err(trouble) => return trouble.page(&dashboard, Some(&visitor)),
     };
+    let appeals = match dashboard.appeals() {
+        Some(appeals) => appeals.estimates(&visitor.account.tenant).await,
+        None => Ok(AppealEstimates::default()),
+    };
+    let appeals = match appeals {
+        Ok(estimates) => appeal_figures(&estimates),
+        Err(error) => {
+            tracing::error!(%error, "the rulings on appeals cannot be counted");
+            return Trouble::Archive.page(&dashboard, Some(&visitor));
+        }
+    };
     let shown = OverviewPage {
+        appeals,
         frame: Frame::of(&dashboard, &visitor, Here::Overview, "Overview"),
         figures: board.figures(),
         chart: HourChart::draw(&board.tally.hours, board.now_ms),
@@ -56,6 +77,27 @@ pub(super) async fn show(
         https: dashboard.https(),
     };
     page(StatusCode::OK, &shown)
+}
+
+/// What rulings tell so far; nothing where nobody has ruled.
+fn appeal_figures(estimates: &AppealEstimates) -> Vec<AppealFigure> {
+    let figure = |name, rate: ErrorRate| {
+        let share = rate.share?;
+        let percent = |value: f64| format!("{:.0}%", value * 100.0);
+        let told = format!(
+            "{} of {} appeals that were ruled on; 95% interval {} to {}",
+            count(rate.wrong),
+            count(rate.ruled),
+            percent(share.low),
+            percent(share.high)
+        );
+        Some(AppealFigure { name, share: percent(share.value), told })
+    };
+    let all = [
+        figure("Withheld and should not have been", estimates.false_alarms),
+        figure("Sent and should not have been", estimates.misses),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// How the day's turns ended, most frequent first.

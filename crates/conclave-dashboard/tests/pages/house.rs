@@ -113,6 +113,7 @@ impl House {
                 noted.lock().unwrap().push((account.name.clone(), id));
             }),
             people: Some(office.clone()),
+            appeals: None,
             https,
         });
         Self { router: router(dashboard), archive, clock, people, reads, office }

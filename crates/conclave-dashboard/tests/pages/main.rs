@@ -12,3 +12,4 @@ mod markup;
 mod overview;
 mod reviews;
 mod signing;
+mod why;

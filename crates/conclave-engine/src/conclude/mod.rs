@@ -31,7 +31,7 @@ use conclave_govern::{AuditFailure, CareOffer, NewReview, ReviewKind, ReviewPrio
 use conclave_ledger::{Draft, Kind, Value};
 use conclave_money::BudgetRefusal;
 use conclave_ports::trace::{self, SpanKind};
-use conclave_ports::{Announcement, AppendError, EventKind, REVIEW_WORDS};
+use conclave_ports::{Announcement, AppendError, EventKind, REVIEW_WORDS, WHY_PATH};
 use conclave_voice::{FieldState, Language, Situation, Speech, guard_sentence};
 use serde_json::json;
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub struct Reply {
     pub delivery: Delivery,
     /// The review it waits in, where it waits for a person.
     pub review_id: Option<String>,
+    /// Where the person may ask why, where their tenant wants them to.
+    pub why_url: Option<String>,
 }
 
 /// Why a turn could not be decided at all.
@@ -321,7 +323,18 @@ impl Engine {
         let recorded = self.record(matter, entry).await?;
         self.tell_of_drift(matter).await;
         let RecordedDecision { leaf_hash, delivery, review_id } = recorded;
-        Ok(Reply { decision, leaf_hash, delivery, review_id })
+        let why_url = leaf_hash.and_then(|_| self.why_url(matter));
+        Ok(Reply { decision, leaf_hash, delivery, review_id, why_url })
+    }
+
+    /// The link under which the person may ask why. What could not be recorded cannot be shown either.
+    fn why_url(&self, matter: &Matter<TurnContent>) -> Option<String> {
+        if matter.policy().why_url != Some(true) {
+            return None;
+        }
+        let token = self.governance.as_ref()?.why_token(&matter.tenant, matter.id)?;
+        let base = self.settings.public_url.as_deref().unwrap_or_default();
+        Some(format!("{base}{WHY_PATH}{token}"))
     }
 
     fn decision(

@@ -85,7 +85,9 @@ pub fn set_policy(house: &mut House, policy: serde_json::Value) {
 pub async fn story_of(house: &House, id: conclave_core::AuditId) -> String {
     let entries = house.engine.archive.find(0, id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-    explain(&stored, ReviewStanding::Unasked).story.join(" ")
+    explain(&stored, ReviewStanding::Unasked, &conclave_people::AppealStanding::Open)
+        .story
+        .join(" ")
 }
 
 fn in_mode(mode: Mode, text: &str) -> Turn {

@@ -36,7 +36,7 @@ async fn asked(engine: &Engine, text: &str) -> (Outcome, StoredDecision, Explana
     let decision = engine.deliver(turn(text)).await.unwrap().decision;
     let entries = engine.archive.find(0, decision.id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-    let told = explain(&stored, ReviewStanding::Unasked);
+    let told = explain(&stored, ReviewStanding::Unasked, &conclave_people::AppealStanding::Open);
     (decision.outcome, stored, told)
 }
 

@@ -288,8 +288,13 @@ async fn people_see_and_release_the_result_as_its_guards_left_it() {
     assert!(reply.contains("[EMAIL_1]") && !reply.contains("mara@example.org"), "{reply}");
     let reviewer = Caller { tenant: tenant.clone(), ..caller("r", KeyRole::Reviewer) };
     let token = office.people.claim_review(&reviewer, review).await.unwrap().review.fence;
-    let said =
-        Said { ruling: Ruling::Approve, notes: "n".into(), conditions: vec![], pii_missed: None };
+    let said = Said {
+        ruling: Ruling::Approve,
+        notes: "n".into(),
+        conditions: vec![],
+        pii_missed: None,
+        answer: None,
+    };
     office.people.decide_review(&reviewer, review, token, &said).await.unwrap();
     let before = house.ledger.leaves().len();
     let desk = hand_out(&house.engine, &office.people);

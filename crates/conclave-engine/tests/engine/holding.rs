@@ -53,6 +53,7 @@ async fn decide(office: &Office, id: &str, rulings: &[Ruling]) {
             notes: "n".into(),
             conditions: vec![],
             pii_missed: None,
+            answer: None,
         };
         office.people.decide_review(&elder, id, token, &said).await.unwrap();
     }
@@ -367,6 +368,7 @@ async fn a_reply_nobody_could_look_at_is_looked_at_before_a_reviewers_yes_counts
             notes: "n".into(),
             conditions: vec![],
             pii_missed: None,
+            answer: None,
         };
         office.people.decide_review(&reviewer, &id, token, &said).await.unwrap();
         let desk = hand_out(&house.engine, &office.people);
@@ -404,9 +406,13 @@ async fn what_a_guard_did_in_a_conversation_stands_in_the_decision() {
             conclave_people::ReviewStanding::Unasked,
         );
         assert_eq!(seen["guards"][0]["outcome"], wanted, "{seen}");
-        let story = conclave_people::explain(&stored, conclave_people::ReviewStanding::Waiting)
-            .story
-            .join(" ");
+        let story = conclave_people::explain(
+            &stored,
+            conclave_people::ReviewStanding::Waiting,
+            &conclave_people::AppealStanding::Open,
+        )
+        .story
+        .join(" ");
         assert_eq!(story.contains("was marked"), wanted == "flagged", "{story}");
     }
 }

@@ -73,7 +73,10 @@ async fn it_stops_replies_whole_and_in_windows() {
         }
         let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
         let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-        let story = explain(&stored, ReviewStanding::Unasked).story.join(" ");
+        let story =
+            explain(&stored, ReviewStanding::Unasked, &conclave_people::AppealStanding::Open)
+                .story
+                .join(" ");
         assert!(!story.contains("no model was asked"), "one was: {story}");
         assert!(story.contains("One reply was written") && story.contains("not sent"), "{story}");
     }

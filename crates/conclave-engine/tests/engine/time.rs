@@ -104,7 +104,7 @@ async fn drift_grows_over_sessions_and_restarts_and_raises_scrutiny() {
             .contains("alone")
     );
     assert!(
-        explain(&stored, ReviewStanding::Unasked)
+        explain(&stored, ReviewStanding::Unasked, &conclave_people::AppealStanding::Open)
             .story
             .iter()
             .any(|sentence| sentence.contains("over some time"))

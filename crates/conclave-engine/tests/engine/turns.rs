@@ -358,7 +358,7 @@ async fn the_decision_comes_back_from_the_ledger_whole_and_replays() {
             .to_string();
     assert!(!blind.contains("angry") && !blind.contains("Yeah"), "{blind}");
 
-    let why = explain(&stored, ReviewStanding::Unasked);
+    let why = explain(&stored, ReviewStanding::Unasked, &conclave_people::AppealStanding::Open);
     assert!(why.response_text.starts_with(KIND));
     assert!(why.safety_verification.concerns_raised.iter().any(|c| c.contains("hurt")));
     let whole: f64 = why.contributing_agents.iter().map(|agent| agent.influence).sum();
@@ -374,7 +374,8 @@ async fn a_verifier_that_is_not_seated_has_no_influence_and_leaves_it_to_the_oth
         let reply = house.engine.deliver(turn(ANGRY)).await.unwrap();
         let entries = house.engine.archive.find(0, reply.decision.id).await.unwrap();
         let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-        let all = explain(&stored, ReviewStanding::Unasked).contributing_agents;
+        let all = explain(&stored, ReviewStanding::Unasked, &conclave_people::AppealStanding::Open)
+            .contributing_agents;
         let whole: f64 = all.iter().map(|agent| agent.influence).sum();
         assert!((whole - 1.0).abs() < 1e-9, "{all:?}");
         let of = |name: &str| {

@@ -161,7 +161,9 @@ async fn a_veto_stops_what_has_begun_and_our_words_end_it() {
     assert!(!text.contains("do it"));
     let entries = house.engine.archive.find(0, decision.id).await.unwrap();
     let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
-    let story = explain(&stored, ReviewStanding::Unasked).story.join(" ");
+    let story = explain(&stored, ReviewStanding::Unasked, &conclave_people::AppealStanding::Open)
+        .story
+        .join(" ");
     assert!(story.contains("were sent to you") && !story.contains("none was sent"), "{story}");
 }
 

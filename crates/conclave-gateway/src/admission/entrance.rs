@@ -65,6 +65,10 @@ pub(crate) enum Need {
     ReadReviews,
     /// Claim and decide; the records know whose it is.
     DecideReviews,
+    /// Disagree with a decision, for its person.
+    Appeal,
+    /// See which appeals there are, and how they were ruled.
+    ReadAppeals,
     /// Say where events are sent to.
     Webhooks,
     /// See which recipes there are, and what is counted of them.
@@ -120,7 +124,9 @@ pub(crate) fn admit_person(
     let is_open = match &caller.holder {
         // A token is in the hands of the person at the other end, in a browser or on a phone: it lets them ask
         // about themselves, and never spend the tenant's money.
-        Some(_) => matches!(need, Need::Explain | Need::Prove),
+        Some(_) => {
+            matches!(need, Need::Explain | Need::Prove | Need::Appeal | Need::ReadAppeals)
+        }
         None => role_opens(caller.key.role, need),
     };
     if !is_open {
@@ -166,6 +172,8 @@ const fn role_opens(role: KeyRole, need: Need) -> bool {
                 | Need::Consents
                 | Need::ReadProtocols
                 | Need::ReadReviews
+                | Need::Appeal
+                | Need::ReadAppeals
                 | Need::Tokens
         ),
         KeyRole::Admin => matches!(
@@ -181,6 +189,7 @@ const fn role_opens(role: KeyRole, need: Need) -> bool {
                 | Need::ReadProtocols
                 | Need::ListReviews
                 | Need::ReadReviews
+                | Need::ReadAppeals
                 | Need::Webhooks
         ),
         KeyRole::Auditor => matches!(
@@ -194,13 +203,16 @@ const fn role_opens(role: KeyRole, need: Need) -> bool {
                 | Need::ReadProtocols
                 | Need::ListReviews
                 | Need::ReadReviews
+                | Need::ReadAppeals
         ),
-        KeyRole::Reviewer => {
-            matches!(
-                need,
-                Need::ReadProtocols | Need::ListReviews | Need::ReadReviews | Need::DecideReviews
-            )
-        }
+        KeyRole::Reviewer => matches!(
+            need,
+            Need::ReadProtocols
+                | Need::ListReviews
+                | Need::ReadReviews
+                | Need::DecideReviews
+                | Need::ReadAppeals
+        ),
         KeyRole::Elder => matches!(
             need,
             Need::ReadProtocols
@@ -263,7 +275,7 @@ pub(crate) async fn admit_talk(
 
 /// Refuses somebody whose body may still be on its way: who is still sending cannot read a refusal. Of what
 /// they send nothing is kept.
-async fn turn_away(headers: &HeaderMap, mut body: Body, refusal: ApiError) -> ApiError {
+pub(crate) async fn turn_away(headers: &HeaderMap, mut body: Body, refusal: ApiError) -> ApiError {
     discard_body(&mut body, headers).await;
     refusal
 }

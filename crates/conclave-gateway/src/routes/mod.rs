@@ -14,7 +14,7 @@ mod talk;
 pub use house::health::OPENAPI;
 
 use self::house::{decisions, health, keys, ledger, models, tenants, usage};
-use self::people::{consents, protocols, reviews, subjects, users, webhooks};
+use self::people::{appeals, consents, protocols, reviews, subjects, users, webhooks};
 use self::talk::{agents, chat, completions, embeddings, messages, moderations, responses, verify};
 use crate::admission::entrance::identify_caller;
 use crate::admission::rates::tell_limits;
@@ -116,6 +116,11 @@ routes! {
     post "/v1/reviews/{id}/claim" => reviews::claim_review,
     post "/v1/reviews/{id}/release" => reviews::release_review,
     post "/v1/reviews/{id}/decide" => reviews::decide_review,
+    post "/v1/appeals" => appeals::file_appeal,
+    get "/v1/appeals" => appeals::list_appeals,
+    get "/v1/appeals/estimates" => appeals::show_estimates,
+    get "/v1/appeals/{id}" => appeals::show_appeal,
+    get "/v1/appeals/{id}/result" => appeals::show_result,
     post "/v1/webhooks" => webhooks::create_webhook,
     get "/v1/webhooks" => webhooks::list_webhooks,
     delete "/v1/webhooks/{id}" => webhooks::remove_webhook,

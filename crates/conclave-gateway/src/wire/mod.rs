@@ -250,6 +250,9 @@ pub(crate) fn own_fields(reply: &Reply) -> Value {
     if let Some(review) = &reply.review_id {
         fields["review_id"] = review.as_str().into();
     }
+    if let Some(url) = &reply.why_url {
+        fields["why_url"] = url.as_str().into();
+    }
     fields
 }
 

@@ -4,9 +4,10 @@
 
 use super::correction::reasons_named;
 use super::guard_rows::{GuardRow, stopping_guard};
-use conclave_core::{Ballot, Cast, Disposition, Outcome, Phase, Vote};
+use super::last_ballots;
+use conclave_core::{Ballot, Cast, Disposition, Outcome, Phase, Reason, Vote};
 use conclave_ledger::Value;
-use conclave_ports::{StoredDecision, array, ballot_of};
+use conclave_ports::{SensorShare, StoredDecision, array, ballot_of};
 use conclave_voice::{ContributionPhrase, FixedPhrase, Language, reason_phrase, sensor_phrase};
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -36,15 +37,18 @@ pub enum ContributorKind {
     Guard,
 }
 
-/// Everyone who had a part, sensors first. Those who shaped the reply and those who judged it share it
-/// evenly, and among themselves by how much they sensed or how much their ballot weighed. Where a guard
-/// stopped it, that guard alone decided what the person was told.
+/// Everyone who had a part, sensors first. Those who shaped the reply have at most half of it: as much of that
+/// half as the one who heard most heard. Those who judged it have the rest. Among themselves they share by how
+/// much they sensed or how much their ballot weighed. Where a guard stopped it, that guard alone decided what
+/// the person was told.
 pub(super) fn contributions(stored: &StoredDecision, language: Language) -> Vec<Contribution> {
     let outcome = Outcome::parse(stored.text("outcome"));
     if let Some(row) = stopping_guard(stored, outcome) {
         return vec![guard(row.guard, stop_phrase(row), language)];
     }
-    let all = weigh_together(sensors(stored, language), verifiers(stored, language));
+    let sensed = stored.sensors();
+    let strongest = sensed.iter().map(|one| one.intensity).fold(0.0, f64::max);
+    let all = weigh_together(told(sensed, language), verifiers(stored, language), strongest);
     if all.is_empty() {
         return vec![guard("interpretation", lone_phrase(stored, outcome), language)];
     }
@@ -54,10 +58,15 @@ pub(super) fn contributions(stored: &StoredDecision, language: Language) -> Vec<
 fn weigh_together(
     mut shaped: Vec<Contribution>,
     mut judged: Vec<Contribution>,
+    strongest: f64,
 ) -> Vec<Contribution> {
-    let each = if shaped.is_empty() || judged.is_empty() { 1.0 } else { 0.5 };
-    scale(&mut shaped, each);
-    scale(&mut judged, each);
+    let shape = match (shaped.is_empty(), judged.is_empty()) {
+        (true, _) => 0.0,
+        (false, true) => 1.0,
+        (false, false) => strongest.clamp(0.0, 1.0) / 2.0,
+    };
+    scale(&mut shaped, shape);
+    scale(&mut judged, 1.0 - shape);
     shaped.extend(judged);
     shaped
 }
@@ -70,8 +79,8 @@ fn scale(some: &mut [Contribution], whole: f64) {
     }
 }
 
-fn sensors(stored: &StoredDecision, language: Language) -> Vec<Contribution> {
-    let shares = stored.sensors().into_iter().map(|sensor| Contribution {
+fn told(sensed: Vec<SensorShare>, language: Language) -> Vec<Contribution> {
+    let shares = sensed.into_iter().map(|sensor| Contribution {
         name: sensor.name,
         part: ContributorKind::Sensor,
         influence: sensor.influence,
@@ -97,6 +106,51 @@ fn verifiers(stored: &StoredDecision, language: Language) -> Vec<Contribution> {
         .collect()
 }
 
+/// How a verifier of the last panel voted, for whoever decides about the reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PanelVote {
+    /// Who.
+    pub verifier: String,
+    /// `safe`, `concern` or `harmful`; otherwise why there is none.
+    pub vote: &'static str,
+    /// How sure, in hundredths.
+    pub confidence: Option<u8>,
+    /// Whether it alone stops a reply.
+    pub veto: bool,
+    /// Its reasons, in plain words.
+    pub reasons: Vec<String>,
+}
+
+/// How the last panel voted, with reasons as far as they were not erased.
+#[must_use]
+pub fn panel_votes(stored: &StoredDecision, language: Language) -> Vec<PanelVote> {
+    let spoken = last_words(stored);
+    let vote = |ballot: Ballot| {
+        let (vote, confidence) = match ballot.cast {
+            Cast::Voted { vote, confidence } => (vote.as_str(), Some(confidence.hundredths())),
+            Cast::Abstained(_) => ("abstained", None),
+            Cast::Excused(_) => ("excused", None),
+            Cast::NotApplicable => ("not_applicable", None),
+        };
+        let reasons = reasons_of(&ballot, &spoken).into_iter();
+        PanelVote {
+            verifier: ballot.seat.verifier.to_string(),
+            vote,
+            confidence,
+            veto: ballot.is_veto(),
+            reasons: reasons.map(|one| reason_phrase(one, language).to_owned()).collect(),
+        }
+    };
+    last_ballots(stored).into_iter().map(vote).collect()
+}
+
+/// What a verifier objected to, by its own word.
+fn reasons_of(ballot: &Ballot, spoken: &Json) -> Vec<Reason> {
+    let said = spoken.as_array().into_iter().flatten();
+    let own = said.into_iter().find(|said| said["verifier"] == *ballot.seat.verifier);
+    own.map(|own| reasons_named(&own["reasons"])).unwrap_or_default()
+}
+
 /// How sure a ballot was; one that is missing counts in full against a reply.
 fn certainty(ballot: &Ballot) -> f64 {
     match ballot.cast {
@@ -110,9 +164,7 @@ fn verdict(ballot: &Ballot, spoken: &Json, language: Language) -> ContributionPh
     match ballot.cast {
         Cast::Voted { vote: Vote::Safe, .. } => FixedPhrase::FoundNothing.into(),
         Cast::Voted { .. } => {
-            let said = spoken.as_array().into_iter().flatten();
-            let own = said.into_iter().find(|said| said["verifier"] == *ballot.seat.verifier);
-            let reasons = own.map(|own| reasons_named(&own["reasons"])).unwrap_or_default();
+            let reasons = reasons_of(ballot, spoken);
             if reasons.is_empty() {
                 return FixedPhrase::ObjectedToIt.into();
             }
@@ -195,12 +247,12 @@ mod tests {
                 one("shadow", ContributorKind::Verifier, 0.9),
             ]
         };
-        let all = weigh_together(shaped(), judged());
+        let all = weigh_together(shaped(), judged(), 0.8);
         let cases = [
-            weigh_together(shaped().split_off(1), judged()),
-            weigh_together(shaped(), judged().split_off(1)),
-            weigh_together(Vec::new(), judged()),
-            weigh_together(shaped(), Vec::new()),
+            weigh_together(shaped().split_off(1), judged(), 0.8),
+            weigh_together(shaped(), judged().split_off(1), 0.8),
+            weigh_together(Vec::new(), judged(), 0.0),
+            weigh_together(shaped(), Vec::new(), 0.8),
         ];
         for fewer in &cases {
             let whole: f64 = fewer.iter().map(|one| one.influence).sum();
@@ -208,6 +260,8 @@ mod tests {
             assert_ne!(&all, fewer);
         }
         assert!(share_of(&cases[0], "fear") > share_of(&all, "fear"));
+        let faint = weigh_together(shaped(), judged(), 0.2);
+        assert!(share_of(&faint, "longing") < share_of(&all, "longing"), "heard less, moved less");
         assert!(share_of(&cases[1], "shadow") > share_of(&all, "shadow"));
     }
 }

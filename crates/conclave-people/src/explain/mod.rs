@@ -15,19 +15,21 @@ mod view;
 
 pub use correction::{Concern, Correction, LearningProposal, corrections};
 pub use export::{ExportPage, export_page, note_subject_export};
-pub use influence::{Contribution, ContributorKind};
+pub use influence::{Contribution, ContributorKind, PanelVote, panel_votes};
 pub use view::decision_view;
 
+use crate::appeals::{AppealStanding, AppealView};
 use crate::reviews::ReviewStanding;
-use conclave_core::{Cast, Reason, Vote};
+use conclave_core::{Ballot, Cast, Reason, Vote};
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array, ballot_of, objections};
-use conclave_voice::reason_phrase;
+use conclave_voice::{Language, reason_phrase};
 use correction::reasons_named;
 use influence::{contributions, last_panel};
 use reply_words::is_unsent_result;
 use serde::Serialize;
-use story::{language_of, story};
+use story::{Story, story};
+pub(crate) use story::{StoryKind, language_of};
 
 /// Why a person was told what they were told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,10 +40,39 @@ pub struct Explanation {
     pub contributing_agents: Vec<Contribution>,
     /// Who looked at it.
     pub safety_verification: SafetyVerification,
-    /// Whether the person may appeal.
+    /// Whether the person may appeal: somebody can rule on it, and nobody has.
     pub user_can_appeal: bool,
+    /// The appeal against it, once there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub appeal: Option<AppealView>,
+    /// The language that all of this is in, as a BCP 47 tag.
+    pub language: Language,
     /// The whole story, sentence by sentence.
     pub story: Vec<String>,
+    /// Where the sentences begin that tell what was objected to, and those that tell what was done.
+    #[serde(skip)]
+    parts: StoryParts,
+}
+
+/// Where the parts of a story begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct StoryParts {
+    worried: usize,
+    done: usize,
+}
+
+impl Explanation {
+    /// What happened before anything was decided, sentence by sentence.
+    #[must_use]
+    pub fn what_happened(&self) -> &[String] {
+        self.story.get(..self.parts.worried).unwrap_or(&self.story)
+    }
+
+    /// What was done then.
+    #[must_use]
+    pub fn what_was_done(&self) -> &[String] {
+        self.story.get(self.parts.done..).unwrap_or_default()
+    }
 }
 
 /// Who looked at the reply and what they said.
@@ -57,12 +88,17 @@ pub struct SafetyVerification {
 
 /// Explains a stored decision to the person it concerned, in their language.
 #[must_use]
-pub fn explain(stored: &StoredDecision, standing: ReviewStanding) -> Explanation {
+pub fn explain(
+    stored: &StoredDecision,
+    standing: ReviewStanding,
+    appeal: &AppealStanding,
+) -> Explanation {
     let language = language_of(stored);
     // What was held leaves by the review's result, where consent is asked for again; never from here.
     let delivered = if is_unsent_result(stored, 0) { None } else { stored.words("delivered.0") };
     let delivered = delivered.unwrap_or_default();
     let concerns = concerns(stored);
+    let Story { happened, worried, done } = story(stored, &concerns, standing, appeal, language);
     Explanation {
         response_text: delivered["text"].as_str().unwrap_or_default().to_owned(),
         contributing_agents: contributions(stored, language),
@@ -74,15 +110,26 @@ pub fn explain(stored: &StoredDecision, standing: ReviewStanding) -> Explanation
                 .map(|reason| reason_phrase(*reason, language).to_owned())
                 .collect(),
         },
-        // Nobody rules on appeals yet, so none is offered.
-        user_can_appeal: false,
-        story: story(stored, &concerns, standing, language),
+        user_can_appeal: matches!(appeal, AppealStanding::Open),
+        appeal: match appeal {
+            AppealStanding::Filed(record) => Some(AppealView::for_person(record)),
+            AppealStanding::Open | AppealStanding::Closed(_) => None,
+        },
+        language,
+        parts: StoryParts { worried: happened.len(), done: happened.len() + worried.len() },
+        story: happened.into_iter().chain(worried).chain(done).collect(),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "stored numbers are at most 10,000")]
 fn fraction(e4: u64) -> f64 {
     e4 as f64 / 1e4
+}
+
+/// The ballots that the last panel cast, those that only watch left out.
+pub(crate) fn last_ballots(stored: &StoredDecision) -> Vec<Ballot> {
+    let ballots = last_panel(stored).map(|panel| array(panel.get("ballots"))).unwrap_or_default();
+    ballots.iter().filter_map(ballot_of).filter(|ballot| !ballot.seat.monitor).collect()
 }
 
 /// How the last panel voted.
@@ -96,10 +143,8 @@ struct VoteCount {
 
 impl VoteCount {
     fn read_from(stored: &StoredDecision) -> Self {
-        let ballots =
-            last_panel(stored).map(|panel| array(panel.get("ballots"))).unwrap_or_default();
         let mut count = Self::default();
-        for ballot in ballots.iter().filter_map(ballot_of).filter(|ballot| !ballot.seat.monitor) {
+        for ballot in last_ballots(stored) {
             let side = match ballot.cast {
                 Cast::Voted { vote: Vote::Safe, .. } => &mut count.safe,
                 Cast::Voted { .. } => &mut count.against,
@@ -121,11 +166,12 @@ fn is_anything_harmful(stored: &StoredDecision) -> bool {
     let attempts = stored.choices().iter().flat_map(|choice| array(choice.get("attempts")));
     let panels = attempts.flat_map(|attempt| array(attempt.get("panels")));
     let ballots = panels.flat_map(|panel| array(panel.get("ballots"))).filter_map(ballot_of);
-    let mut counted = ballots.filter(conclave_core::Ballot::counts);
+    let mut counted = ballots.filter(Ballot::counts);
     counted.any(|ballot| matches!(ballot.cast, Cast::Voted { vote: Vote::Harmful, .. }))
 }
 
-fn concerns(stored: &StoredDecision) -> Vec<Reason> {
+/// What was objected to on the way, each reason once.
+pub(crate) fn concerns(stored: &StoredDecision) -> Vec<Reason> {
     let mut found = Vec::new();
     for (c, choice) in stored.choices().iter().enumerate() {
         for a in 0..array(choice.get("attempts")).len() {

@@ -5,8 +5,10 @@
 
 use super::guard_rows::{guard_rows, stopping_guard};
 use super::{VoteCount, is_anything_harmful};
+use crate::appeals::AppealStanding;
 use crate::reviews::ReviewStanding;
 use conclave_core::{Disposition, GuardCode, Outcome, Phase, Reason, Score};
+use conclave_govern::AppealOutcome;
 use conclave_ledger::Value;
 use conclave_ports::{StoredDecision, array};
 use conclave_voice::{
@@ -14,7 +16,7 @@ use conclave_voice::{
 };
 
 /// The language of the person: the one they asked for, else the one they write.
-pub(super) fn language_of(stored: &StoredDecision) -> Language {
+pub(crate) fn language_of(stored: &StoredDecision) -> Language {
     let who = stored.words("who").unwrap_or_default();
     let reading = stored.words("reading").unwrap_or_default();
     let asked = who["context"]["language"].as_str();
@@ -23,7 +25,7 @@ pub(super) fn language_of(stored: &StoredDecision) -> Language {
 
 /// What kind of matter was decided.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum StoryKind {
+pub(crate) enum StoryKind {
     Conversation,
     GivenReply,
     Embeddings,
@@ -32,7 +34,7 @@ enum StoryKind {
 }
 
 impl StoryKind {
-    fn read_from(stored: &StoredDecision) -> Self {
+    pub(crate) fn read_from(stored: &StoredDecision) -> Self {
         if stored.public("recipe").is_some() {
             return Self::RecipeRun;
         }
@@ -84,32 +86,61 @@ impl<'a> Facts<'a> {
     }
 }
 
+/// What is told, in three parts.
+pub(super) struct Story {
+    /// What happened before anything was decided.
+    pub happened: Vec<String>,
+    /// What was objected to.
+    pub worried: Vec<String>,
+    /// What was done then.
+    pub done: Vec<String>,
+}
+
 /// The whole story.
 pub(super) fn story(
     stored: &StoredDecision,
     concerns: &[Reason],
     standing: ReviewStanding,
+    appeal: &AppealStanding,
     language: Language,
-) -> Vec<String> {
+) -> Story {
     let facts = Facts::read_from(stored);
-    let mut story = circumstances(&facts);
+    let mut happened = circumstances(&facts);
+    let (mut worried, mut done) = (Vec::new(), Vec::new());
     if let Some(only) = whole_answer(&facts) {
-        story.push(only.into());
+        done.push(only.into());
     } else {
-        story.extend(marks(&facts));
-        story.extend(writing(&facts));
+        happened.extend(marks(&facts));
+        happened.extend(writing(&facts));
         if !concerns.is_empty() {
             let phrases = concerns.iter().map(|one| reason_phrase(*one, language).to_owned());
-            story.push(Sentence::Objections(phrases.collect()));
+            worried.push(Sentence::Objections(phrases.collect()));
         }
         let count = VoteCount::read_from(stored);
         if !count.missing.is_empty() {
-            story.push(Sentence::MissingChecks(count.missing.clone()));
+            worried.push(Sentence::MissingChecks(count.missing.clone()));
         }
-        story.extend(ending(&facts, &count));
-        story.extend(ruling(&facts, standing));
+        done.extend(ending(&facts, &count));
+        done.extend(ruling(&facts, standing));
     }
-    story.iter().map(|sentence| sentence.in_language(language)).collect()
+    done.extend(appealed(appeal));
+    let told = |sentences: Vec<Sentence>| {
+        sentences.iter().map(|sentence| sentence.in_language(language)).collect()
+    };
+    Story { happened: told(happened), worried: told(worried), done: told(done) }
+}
+
+/// What came of it that the person disagreed.
+fn appealed(appeal: &AppealStanding) -> Vec<Sentence> {
+    let AppealStanding::Filed(record) = appeal else { return Vec::new() };
+    let Some(ruling) = &record.appeal.ruling else { return vec![Fixed::AppealWaits.into()] };
+    let found = match ruling.outcome {
+        AppealOutcome::Upheld => Fixed::AppealUpheld,
+        AppealOutcome::UpheldInPart => Fixed::AppealUpheldInPart,
+        AppealOutcome::Denied => Fixed::AppealDenied,
+    };
+    let corrected = ruling.corrected.is_some().then_some(Fixed::AppealCorrected);
+    [Some(found), corrected].into_iter().flatten().map(Sentence::from).collect()
 }
 
 fn circumstances(facts: &Facts<'_>) -> Vec<Sentence> {

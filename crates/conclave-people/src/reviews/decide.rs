@@ -6,7 +6,7 @@ use super::open::ReviewEvent;
 use super::{ReviewRecord, StoredReview, open_reviews};
 use crate::people::{People, PeopleError};
 use crate::records::read_or_report;
-use conclave_govern::{Decider, Notice, Review, ReviewRefusal, Said};
+use conclave_govern::{Decider, Notice, Review, ReviewKind, ReviewRefusal, Said};
 use conclave_ports::{Caller, EventKind, KeyRole, Record, RecordQuery, RecordsError};
 
 /// How often a change is tried that somebody else made stale.
@@ -76,6 +76,11 @@ impl People {
             let announced = review.status.is_final().then_some(EventKind::ReviewDecided);
             let event = ReviewEvent { what, by: Some(&decider.person), announced };
             let mut changes = self.review_changes(record, &review, event).await?;
+            if review.kind == ReviewKind::Appeal && review.status.is_final() {
+                let record = ReviewRecord { id: id.to_owned(), review: review.clone() };
+                let by = &decider.person;
+                changes.extend(self.ruling_changes(&caller.tenant, &record, by).await?);
+            }
             if caller.role == KeyRole::Elder {
                 changes.extend(self.handover_changes(caller, review.communities()).await?);
             }

@@ -5,10 +5,12 @@
 //! **Invariant:** where the protocols could not be asked before, they are asked before anything leaves.
 
 use super::{DecisionReader, HeldText, ReviewRecord, ReviewStanding};
+use crate::appeals::AppealRecord;
+use crate::explain::{PanelVote, panel_votes};
 use crate::people::{People, PeopleError};
 use conclave_core::{AuditId, Outcome, Sensitivity, TenantId};
 use conclave_govern::{
-    ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Review, ReviewStatus,
+    Appeal, ConsentAsk, ConsentState, CulturalAsk, CulturalFinding, NewReview, Review, ReviewStatus,
 };
 use conclave_ledger::{Body, Draft, Kind, Value as Public, tenant_number};
 use conclave_ports::{
@@ -16,6 +18,7 @@ use conclave_ports::{
     GovernError, Governance, HandOut, HandOutError, Hindrance, Ledger, PolicySource, REVIEW_WORDS,
     Stamp, StoredDecision, answer_in_time, array, pseudonym,
 };
+use conclave_voice::Language;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -97,6 +100,10 @@ impl GuardedHandOut {
         audit: AuditId,
         reader: &str,
     ) -> Result<ReviewResult, PeopleError> {
+        let appeal = self.people.appeal_of(tenant, audit).await?;
+        if let Some(ruled) = appeal.filter(|one| one.appeal.has_corrected_reply()) {
+            return self.fetch_corrected(tenant, audit, reader, &ruled.appeal).await;
+        }
         let Some(record) = self.people.review_of(tenant, audit).await? else {
             return Ok(ReviewResult::NoReview);
         };
@@ -111,6 +118,57 @@ impl GuardedHandOut {
             }
             status => Ok(ReviewResult::Waiting { review_id, status }),
         }
+    }
+
+    /// What became of the appeal against a decision, and the corrected reply where there is one.
+    ///
+    /// # Errors
+    /// When the records or the archive do not answer, or it cannot be recorded.
+    pub async fn fetch_appealed(
+        &self,
+        tenant: &TenantId,
+        audit: AuditId,
+        reader: &str,
+    ) -> Result<ReviewResult, PeopleError> {
+        let Some(AppealRecord { appeal, .. }) = self.people.appeal_of(tenant, audit).await? else {
+            return Ok(ReviewResult::NoReview);
+        };
+        let review_id = appeal.review_id.clone();
+        match &appeal.ruling {
+            None => Ok(ReviewResult::Waiting { review_id, status: ReviewStatus::Pending }),
+            Some(ruling) if !ruling.outcome.is_for_person() => {
+                Ok(ReviewResult::Rejected { review_id, notes: ruling.words.clone() })
+            }
+            Some(_) => self.fetch_corrected(tenant, audit, reader, &appeal).await,
+        }
+    }
+
+    /// The reply that somebody wrote after an appeal.
+    async fn fetch_corrected(
+        &self,
+        tenant: &TenantId,
+        audit: AuditId,
+        reader: &str,
+        appeal: &Appeal,
+    ) -> Result<ReviewResult, PeopleError> {
+        let review_id = appeal.review_id.clone();
+        let ruling = appeal.ruling.as_ref();
+        let conditions = ruling.map(|ruling| ruling.conditions.clone()).unwrap_or_default();
+        let corrected = ruling.and_then(|ruling| ruling.corrected.clone());
+        let stored = unerased(&*self.archive, tenant, audit).await?;
+        let (Some(stored), Some(text)) = (stored, corrected) else {
+            return Ok(ReviewResult::Approved { review_id, text: None, edited: false, conditions });
+        };
+        let hindrance = self.hand_out(tenant, &stored, vec![text.clone()], reader).await;
+        Ok(match hindrance.map_err(unavailable)? {
+            Some(Hindrance::Consent(gap)) => ReviewResult::WithoutConsent { review_id, gap },
+            Some(Hindrance::Elders) => {
+                ReviewResult::Rejected { review_id, notes: FOR_ELDERS.to_owned() }
+            }
+            None => {
+                ReviewResult::Approved { review_id, text: Some(text), edited: true, conditions }
+            }
+        })
     }
 
     async fn fetch_approved(
@@ -313,6 +371,10 @@ pub struct HeldWords {
     pub request: Value,
     /// The reply that is held; absent where no model was asked.
     pub reply: Option<HeldText>,
+    /// How the panel voted on it.
+    pub votes: Vec<PanelVote>,
+    /// Whether the person seemed to be in danger.
+    pub crisis: bool,
 }
 
 /// The words of a held decision; `None` when they are gone.
@@ -339,14 +401,19 @@ async fn unerased(
     Ok(stored.map_err(unavailable)?.filter(|stored| !stored.is_erased()))
 }
 
-fn unavailable(error: impl Display) -> PeopleError {
+pub(crate) fn unavailable(error: impl Display) -> PeopleError {
     PeopleError::Unavailable(error.to_string())
 }
 
 impl HeldWords {
     fn read_from(stored: &StoredDecision) -> Self {
         let request = stored.words("request").unwrap_or_default();
-        Self { request, reply: held_text_of(stored) }
+        Self {
+            request,
+            reply: held_text_of(stored),
+            votes: panel_votes(stored, Language::English),
+            crisis: stored.public("crisis").and_then(Public::as_bool) == Some(true),
+        }
     }
 }
 

@@ -84,6 +84,12 @@ impl HeldText {
         Self(text)
     }
 
+    /// The text as it is kept, sealed, beside an appeal: to be compared with what somebody would send in its
+    /// place, and to be the beginning of a correction.
+    pub(crate) fn to_be_kept(&self) -> &str {
+        &self.0
+    }
+
     /// The text, for whoever has claimed its review and has not decided yet.
     #[must_use]
     pub fn open_for_claimant(&self, review: &Review, who: &Decider, now_ms: u64) -> Option<&str> {

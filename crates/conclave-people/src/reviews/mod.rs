@@ -11,8 +11,8 @@ mod held_text;
 mod missing;
 mod open;
 
-pub(crate) use hand_out::held_text_of;
 pub use hand_out::{GuardedHandOut, HeldWords, ReviewResult, held_words};
+pub(crate) use hand_out::{held_text_of, unavailable};
 pub use held_text::{DecisionReader, HeldText, ReviewStanding, standing_without_review};
 pub(crate) use held_text::{is_withheld_choice, review_standing};
 pub use missing::MissingReviews;
@@ -142,7 +142,7 @@ impl People {
     }
 
     /// The review of a decision, whoever may know of it.
-    async fn review_of(
+    pub(crate) async fn review_of(
         &self,
         tenant: &TenantId,
         audit: AuditId,

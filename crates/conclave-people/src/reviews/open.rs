@@ -59,8 +59,18 @@ impl People {
         id: &str,
         new: &NewReview,
     ) -> Result<Vec<RecordChange>, PeopleError> {
-        let mut review = Review::open(new, self.clock.now_ms());
-        review.assigned_to = self.least_busy(new).await?;
+        let review = Review::open(new, self.clock.now_ms());
+        self.opening_changes_of(id, new, review).await
+    }
+
+    /// The same of a review that says more than what it is opened for.
+    pub(crate) async fn opening_changes_of(
+        &self,
+        id: &str,
+        new: &NewReview,
+        mut review: Review,
+    ) -> Result<Vec<RecordChange>, PeopleError> {
+        review.assigned_to = self.least_busy(new, &review.excluded).await?;
         let place = key(RecordKind::Review, &new.tenant, id);
         let record = self.new_record(place, "", &queue_name(new));
         let event =
@@ -69,14 +79,21 @@ impl People {
     }
 
     /// Who of those that may decide has least to do: elders of the community, else reviewers.
-    async fn least_busy(&self, new: &NewReview) -> Result<Option<String>, PeopleError> {
-        let able = match &new.community {
+    async fn least_busy(
+        &self,
+        new: &NewReview,
+        excluded: &[String],
+    ) -> Result<Option<String>, PeopleError> {
+        let mut able: Vec<String> = match &new.community {
             Some(community) => {
                 let elders = self.elders(&new.tenant, community).await?;
                 elders.into_iter().map(|elder| elder.person).collect()
             }
             None => self.able_reviewers(new).await,
         };
+        // An account is known by its holder here, and decides by its person's name.
+        let name = |holder: &str| holder.strip_prefix("person:").map(str::to_owned);
+        able.retain(|one| !excluded.iter().any(|no| no == one || name(one).as_ref() == Some(no)));
         if able.is_empty() {
             return Ok(None);
         }

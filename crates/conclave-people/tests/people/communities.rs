@@ -94,7 +94,8 @@ async fn propose(office: &Office, owner: &Caller, holder: &str) -> String {
 
 async fn decide(office: &Office, elder: &Caller, review: &str, ruling: Ruling) {
     let token = office.people.claim_review(elder, review).await.unwrap().review.fence;
-    let said = Said { ruling, notes: String::new(), conditions: vec![], pii_missed: None };
+    let said =
+        Said { ruling, notes: String::new(), conditions: vec![], pii_missed: None, answer: None };
     office.people.decide_review(elder, review, token, &said).await.unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! What a person is told about a decision is what happened, in their language.
 
 use conclave_ledger::{Body, Draft, EntryId, Kind, Leaf, Value};
-use conclave_people::{Explanation, ReviewStanding, explain};
+use conclave_people::{AppealStanding, Explanation, NoAppeal, ReviewStanding, explain};
 use conclave_ports::{StoredDecision, StoredEntry};
 use serde_json::json;
 
@@ -19,6 +19,8 @@ struct Turn {
     is_run: bool,
     guard: Option<[&'static str; 4]>,
     standing: ReviewStanding,
+    /// How strongly each sensor heard what it listens for.
+    sensed: &'static [(&'static str, f64)],
 }
 
 const PLAIN: Turn = Turn {
@@ -31,6 +33,7 @@ const PLAIN: Turn = Turn {
     is_run: false,
     guard: None,
     standing: ReviewStanding::Unasked,
+    sensed: &[],
 };
 
 fn told(turn: &Turn, language: &str) -> Explanation {
@@ -64,10 +67,17 @@ fn told(turn: &Turn, language: &str) -> Explanation {
     };
     let mut body = Body::empty();
     body.push("who", [1; 32], json!({"context": {"language": language}}).to_string());
+    let sensors: Vec<_> = turn
+        .sensed
+        .iter()
+        .map(|(name, heard)| json!({"name": name, "intensity": heard, "influence": 1.0}))
+        .collect();
+    body.push("field", [1; 32], json!({"sensors": sensors}).to_string());
     let id = EntryId { replica: [7; 8], epoch: 1, n: 1 };
     let leaf = Leaf { id, ts_ms: 1, draft, commitments: body.commitments() }.encode();
     let entries = vec![StoredEntry { seq: 0, leaf, body: Some(body.encode()) }];
-    explain(&StoredDecision::from_entries(entries).unwrap().unwrap(), turn.standing)
+    let stored = StoredDecision::from_entries(entries).unwrap().unwrap();
+    explain(&stored, turn.standing, &AppealStanding::Closed(NoAppeal::NobodyThere))
 }
 
 /// A turn, what must be told of it in English and Japanese, and what must not.
@@ -88,7 +98,7 @@ fn check(rows: &[Row]) {
             let denied = keeps_quiet[at];
             assert!(!story.contains(denied), "{shown}\nis not to say: {denied}");
             assert!(told.story.iter().all(|sentence| !sentence.is_empty()), "{shown}");
-            assert!(!told.user_can_appeal, "nobody rules on appeals");
+            assert!(!told.user_can_appeal, "nobody is there who could rule");
         }
     }
 }
@@ -311,4 +321,15 @@ fn the_guard_that_stopped_a_reply_is_named_and_said_to_have_done_what_it_did() {
             assert!(one.reasoning.contains(says[at]), "{one:?}");
         }
     }
+}
+
+#[test]
+fn noise_names_nobody() {
+    let named = |sensed| {
+        let told = told(&Turn { sensed, ..PLAIN }, "en");
+        let agents = told.contributing_agents.into_iter();
+        agents.map(|one| (one.name, one.influence)).collect::<Vec<_>>()
+    };
+    assert!(!named(&[("crisis", 0.03)]).iter().any(|(name, _)| name == "crisis"));
+    assert_eq!(named(&[("crisis", 0.03), ("anima", 0.6)]), [("anima".to_owned(), 1.0)]);
 }

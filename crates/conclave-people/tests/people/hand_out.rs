@@ -19,13 +19,13 @@ const TOLD: &str = "And then they carried the churinga to the cave.";
 
 /// A log in memory that can be told to take nothing.
 #[derive(Default)]
-struct Log {
+pub struct Log {
     entries: Mutex<Vec<StoredEntry>>,
     is_full: AtomicBool,
 }
 
 impl Log {
-    fn take(&self, draft: Draft, body: &Body) -> Appended {
+    pub fn take(&self, draft: Draft, body: &Body) -> Appended {
         let mut entries = self.entries.lock().unwrap();
         let seq = entries.len() as u64;
         let id = EntryId { replica: [7; 8], epoch: 1, n: seq + 1 };
@@ -35,7 +35,7 @@ impl Log {
         Appended { id, leaf_hash: hash }
     }
 
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.entries.lock().unwrap().len()
     }
 }
@@ -92,7 +92,7 @@ impl Archive for Log {
 }
 
 /// Nobody has set a policy.
-struct Open;
+pub struct Open;
 
 impl PolicySource for Open {
     fn in_force(&self, _: &conclave_core::TenantId) -> PolicyInForce {
@@ -140,6 +140,7 @@ async fn approve(office: &Office, log: &Log, words: serde_json::Value) -> AuditI
         notes: String::new(),
         conditions: vec![],
         pii_missed: None,
+        answer: None,
     };
     let token = claimed.review.fence;
     office.people.decide_review(&reviewer, &claimed.id, token, &said).await.unwrap();

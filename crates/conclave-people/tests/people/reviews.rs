@@ -7,7 +7,7 @@ use conclave_govern::{
     LEASE_MS, NewReview, ReviewKind, ReviewPriority, ReviewRefusal, ReviewStatus, Ruling, Said,
 };
 use conclave_ledger::Kind;
-use conclave_people::{People, PeopleError, ReviewFilter, Staff};
+use conclave_people::{People, PeopleError, ReviewFilter, Staff, StaffMember};
 use conclave_ports::{Caller, GovernError, Governance, KeyRole, KeyedSubjects};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -31,7 +31,7 @@ fn review(kind: ReviewKind, community: Option<&str>, audit: u64) -> NewReview {
 }
 
 fn say(ruling: Ruling) -> Said {
-    Said { ruling, notes: String::new(), conditions: vec![], pii_missed: None }
+    Said { ruling, notes: String::new(), conditions: vec![], pii_missed: None, answer: None }
 }
 
 #[tokio::test]
@@ -85,6 +85,14 @@ impl Staff for Reviewers {
         let known = self.0.iter().map(|name| (*name).to_owned()).collect();
         let known = if tenant.as_str() == "t" { Ok(known) } else { Err(GovernError("x".into())) };
         std::future::ready(known).boxed()
+    }
+
+    fn deciders<'a>(
+        &'a self,
+        _: &'a TenantId,
+    ) -> BoxFuture<'a, Result<Vec<StaffMember>, GovernError>> {
+        let member = |name: &&str| StaffMember { holder: (*name).to_owned(), person: None };
+        std::future::ready(Ok(self.0.iter().map(member).collect())).boxed()
     }
 
     fn has_reviewers<'a>(&'a self, _: &'a TenantId) -> BoxFuture<'a, Result<bool, GovernError>> {

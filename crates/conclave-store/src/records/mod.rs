@@ -268,7 +268,10 @@ const SEALED: &[u8] = b"\0house1";
 
 /// Whether a record has words of people in it, though it may be about none of them.
 const fn is_of_people(kind: RecordKind) -> bool {
-    matches!(kind, RecordKind::Protocol | RecordKind::Standing | RecordKind::Review)
+    matches!(
+        kind,
+        RecordKind::Protocol | RecordKind::Standing | RecordKind::Review | RecordKind::Appeal
+    )
 }
 
 /// What a record is sealed for, so that sealed contents cannot be exchanged.

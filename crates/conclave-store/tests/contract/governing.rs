@@ -195,6 +195,7 @@ async fn what_people_lay_down_and_write_is_sealed_with_their_tenants_key(place: 
         notes: "beside the old willow".into(),
         conditions: vec![],
         pii_missed: None,
+        answer: None,
     };
     office.decide_review(&reviewer, &id, token, &said).await.unwrap();
     for words in ["churinga", "Ana Maria", "old willow"] {
@@ -274,6 +275,7 @@ async fn sixteen_reviewers_never_hold_the_same_and_a_stale_claim_decides_nothing
         notes: String::new(),
         conditions: vec![],
         pii_missed: None,
+        answer: None,
     };
     let stale = (0..16).map(|who| caller(&format!("r{who}"), KeyRole::Reviewer));
     for me in stale {

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod accounts;
+pub mod appeals;
 pub mod bench;
 mod bench_guards;
 mod bench_ledger;

@@ -88,7 +88,7 @@ fn print_decided(id: &str, review: &Value) {
     output::line(&format!("{id} is {status}, with {given} of {needed} approvals"));
 }
 
-fn print_result(result: &Value) {
+pub(super) fn print_result(result: &Value) {
     output::line(&printable(result["status"].as_str().unwrap_or("unknown")));
     for line in result["text"].as_str().unwrap_or_default().lines() {
         output::line(&printable(line));

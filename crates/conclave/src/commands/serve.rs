@@ -270,6 +270,7 @@ fn dashboard(
     gateway: &Gateway,
 ) -> Dashboard {
     let gateway = gateway.clone();
+    let in_force = gateway.clone();
     Dashboard::new(Ports {
         sign_in: accounts.clone(),
         archive: ground.archive.clone(),
@@ -279,6 +280,7 @@ fn dashboard(
             gateway.engine().note_transcript_read(&account.tenant, &account.name, id);
         }),
         people: Some(ground.people.clone()),
+        appeals: Some(Arc::new(move || in_force.services().appeals)),
         https: config.server.https || config.tls.files().is_some(),
     })
 }

@@ -38,6 +38,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
     pattern_files("detection", &config.detection.pattern_files, &mut found);
     recipes(config, &mut found);
     warnings(config, &mut found);
+    public_url(config, &mut found);
     found.0.sort_by_key(|finding| !finding.is_error);
     found.0
 }
@@ -107,6 +108,18 @@ fn ranges(config: &Config, found: &mut Findings) {
         if let Some(tokens) = model.output_tokens_max {
             found.range(&format!("models[{at}].output_tokens_max"), tokens, 1, 1_000_000);
         }
+    }
+}
+
+/// What people are given as a link must be one, and must not lose its token on the way.
+fn public_url(config: &Config, found: &mut Findings) {
+    let Some(url) = &config.server.public_url else { return };
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\"<>\\".contains(&byte));
+    if host.is_empty() || host.contains('@') || url.len() > 1_000 || !is_plain {
+        let message = "must be an address such as https://conclave.example.org, without ? and #";
+        found.error("server.public_url", message);
     }
 }
 

@@ -183,6 +183,10 @@ pub struct Server {
     /// Whether a proxy with TLS stands before it: listening beyond this machine is then no reason to warn.
     #[serde(skip_serializing_if = "is_zero")]
     pub behind_proxy: bool,
+    /// Where people reach this program from outside, such as `https://conclave.example.org`: links that they
+    /// are given begin with it. Without it they begin at the root of wherever they are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
 }
 
 impl Default for Server {
@@ -192,6 +196,7 @@ impl Default for Server {
             data: "conclave-data".into(),
             https: false,
             behind_proxy: false,
+            public_url: None,
         }
     }
 }

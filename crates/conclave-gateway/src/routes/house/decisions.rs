@@ -13,9 +13,9 @@ use axum::response::{IntoResponse, Response};
 use conclave_core::AuditId;
 use conclave_engine::{Archive, DecisionFilter, Engine, KeyRecord, ReceiptState, StoredDecision};
 use conclave_ledger::tenant_number;
-use conclave_people::{DecisionReader, ReviewStanding, decision_view, explain};
+use conclave_people::{AppealView, DecisionReader, ReviewStanding, decision_view, explain};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Decisions on one page unless asked otherwise, and at most.
 const PAGE: u32 = 50;
@@ -84,7 +84,8 @@ pub(crate) async fn show_decision(
         let stored = find_decision(&engine, &key, &id).await?;
         let reader = reader_of(key.role);
         let standing = standing_of(&gateway, &key, &stored).await?;
-        let view = decision_view(&stored, reader, standing);
+        let mut view = decision_view(&stored, reader, standing);
+        view["appeal"] = appeal_view(&gateway, &key, &stored, reader, standing).await?;
         let shows_words = reader == DecisionReader::Words || view["held"]["text"].is_string();
         if shows_words && let Some(read) = AuditId::parse(&id) {
             engine.note_transcript_read(&key.tenant, key.id.as_str(), read);
@@ -104,9 +105,39 @@ pub(crate) async fn explain_decision(
         let caller = admit_person(&gateway, &headers, Need::Explain)?;
         let stored = find_own(&gateway.engine(), &caller, &id).await?;
         let standing = standing_of(&gateway, &caller.key, &stored).await?;
-        Ok(Json(explain(&stored, standing)).into_response())
+        let appeal = gateway.services().appeals.standing(&caller.key.tenant, &stored).await;
+        let told = explain(&stored, standing, &appeal.map_err(people_error)?);
+        Ok(Json(told).into_response())
     };
     respond(found.await)
+}
+
+/// The appeal against a decision, with the correction that came of it for whoever may read words.
+async fn appeal_view(
+    gateway: &Gateway,
+    key: &KeyRecord,
+    stored: &StoredDecision,
+    reader: DecisionReader,
+    standing: ReviewStanding,
+) -> Result<Value, ApiError> {
+    let Some(audit) = stored.leaf.draft.audit.map(AuditId::from_bytes) else {
+        return Ok(Value::Null);
+    };
+    let found = gateway.services().people.appeal_of(&key.tenant, audit).await;
+    let Some(record) = found.map_err(people_error)? else { return Ok(Value::Null) };
+    if reader != DecisionReader::Words {
+        return Ok(json!(AppealView::for_overseer(&record)));
+    }
+    let mut view = json!(AppealView::for_person(&record));
+    let mut correction = record.appeal.correction();
+    if let Some(correction) = &mut correction
+        && standing.is_closed()
+    {
+        // What people keep closed is not shown by way of what was said instead.
+        correction.original_response.clear();
+    }
+    view["correction"] = json!(correction);
+    Ok(view)
 }
 
 /// Where the review of what a decision withholds stands. Who cannot find out shows nothing.
@@ -154,7 +185,7 @@ pub(crate) async fn show_receipt(
 }
 
 /// The decision, if it is the person's own. Whether another exists is not told.
-async fn find_own(
+pub(crate) async fn find_own(
     engine: &Engine,
     caller: &AdmittedCaller,
     id: &str,

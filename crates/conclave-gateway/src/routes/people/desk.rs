@@ -13,6 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::sync::Arc;
 
+/// When to try again where too many appeals wait: reviewers decide them, so nobody knows better.
+const RETRY_APPEAL_S: u32 = 3_600;
+
 /// A caller whose key opens this, and what they came to.
 pub(crate) struct PeopleDesk {
     pub engine: Arc<Engine>,
@@ -76,11 +79,15 @@ pub(crate) fn people_error(error: PeopleError) -> ApiError {
             | ReviewRefusal::NotAReviewer
             | ReviewRefusal::OwnWork
             | ReviewRefusal::SamePerson
-            | ReviewRefusal::Unnamed,
+            | ReviewRefusal::Unnamed
+            | ReviewRefusal::DecidedBefore
+            | ReviewRefusal::UnknownPerson,
         ) => ApiError::forbidden(said),
-        PeopleError::Refused(_) | PeopleError::Full(_) | PeopleError::Conflict => {
-            ApiError::conflict(said)
-        }
+        PeopleError::NoAppeal(_)
+        | PeopleError::Refused(_)
+        | PeopleError::Full(_)
+        | PeopleError::Conflict => ApiError::conflict(said),
+        PeopleError::TooMany(_) => ApiError::rate_limit_exceeded(said, RETRY_APPEAL_S),
         PeopleError::Unavailable(why) => {
             tracing::error!(%why, "the records do not answer");
             ApiError::archive_unavailable()
@@ -96,6 +103,7 @@ pub(crate) fn people_error(error: PeopleError) -> ApiError {
 mod tests {
     use super::*;
     use conclave_govern::Unfit;
+    use conclave_people::NoAppeal;
 
     #[test]
     fn each_trouble_with_people_has_its_status() {
@@ -107,6 +115,10 @@ mod tests {
             (PeopleError::Refused(ReviewRefusal::OwnWork), 403),
             (PeopleError::Refused(ReviewRefusal::SamePerson), 403),
             (PeopleError::Refused(ReviewRefusal::Unnamed), 403),
+            (PeopleError::Refused(ReviewRefusal::DecidedBefore), 403),
+            (PeopleError::Refused(ReviewRefusal::UnknownPerson), 403),
+            (PeopleError::NoAppeal(NoAppeal::Filed), 409),
+            (PeopleError::TooMany("there are many"), 429),
             (PeopleError::Refused(ReviewRefusal::Claimed), 409),
             (PeopleError::Refused(ReviewRefusal::Stale), 409),
             (PeopleError::Refused(ReviewRefusal::Decided), 409),

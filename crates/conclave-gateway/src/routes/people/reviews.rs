@@ -14,8 +14,12 @@ use axum::extract::{Path, RawQuery, Request, State};
 use axum::response::{IntoResponse, Response};
 use conclave_core::AuditId;
 use conclave_engine::KeyRole;
-use conclave_govern::{Decider, ReviewStatus, Ruling, Said};
-use conclave_people::{ReviewFilter, ReviewRecord, ReviewResult, VisibleReview, held_words};
+use conclave_govern::{
+    AppealAnswer, AppealOutcome, Decider, ReviewKind, ReviewStatus, Ruling, Said,
+};
+use conclave_people::{
+    AppealView, ReviewFilter, ReviewRecord, ReviewResult, VisibleReview, held_words,
+};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -46,10 +50,41 @@ struct RulingRequest {
     conditions: Vec<String>,
     #[serde(default)]
     pii_missed: Option<bool>,
+    /// What the person who appealed is told.
+    #[serde(default)]
+    words: Option<String>,
 }
 
 impl RulingRequest {
     fn into_ruling(mut self) -> Result<Said, ApiError> {
+        let outcome = match self.ruling.as_str() {
+            "uphold" => Some(AppealOutcome::Upheld),
+            "uphold_in_part" => Some(AppealOutcome::UpheldInPart),
+            "deny" => Some(AppealOutcome::Denied),
+            _ => None,
+        };
+        let words = self.words.take();
+        let Some(outcome) = outcome else {
+            if words.is_some() {
+                let only = "belongs to uphold, uphold_in_part and deny alone";
+                return Err(ApiError::invalid("words", only));
+            }
+            return self.into_plain_ruling();
+        };
+        let ruling = match (outcome, self.text.take()) {
+            (AppealOutcome::Denied, Some(_)) => {
+                return Err(ApiError::invalid("text", "goes out only where an appeal is upheld"));
+            }
+            (AppealOutcome::Denied, None) => Ruling::Reject,
+            (_, Some(text)) => Ruling::EditAndApprove { text },
+            (_, None) => Ruling::Approve,
+        };
+        let answer = words.map(|words| AppealAnswer { outcome, words });
+        let Self { notes, conditions, pii_missed, .. } = self;
+        Ok(Said { ruling, notes, conditions, pii_missed, answer })
+    }
+
+    fn into_plain_ruling(mut self) -> Result<Said, ApiError> {
         let ruling = match (self.ruling.as_str(), self.text.take()) {
             ("approve", None) => Ruling::Approve,
             ("reject", None) => Ruling::Reject,
@@ -62,12 +97,13 @@ impl RulingRequest {
                 return Err(ApiError::invalid("text", "belongs to `edit_and_approve` alone"));
             }
             _ => {
-                let known = "must be approve, reject, needs_consultation or edit_and_approve";
+                let known = "must be approve, reject, needs_consultation or edit_and_approve; of an \
+                             appeal uphold, uphold_in_part, deny or needs_consultation";
                 return Err(ApiError::invalid("ruling", known));
             }
         };
         let Self { notes, conditions, pii_missed, .. } = self;
-        Ok(Said { ruling, notes, conditions, pii_missed })
+        Ok(Said { ruling, notes, conditions, pii_missed, answer: None })
     }
 }
 
@@ -183,14 +219,22 @@ pub(crate) async fn show_result(
         let nothing = || ApiError::not_found("This review holds no decision.");
         let audit = audit.ok_or_else(nothing)?;
         let caller = &desk.caller;
-        let fetched = desk.hand_out.fetch_reply(&caller.tenant, audit, &caller.holder).await;
-        let result = fetched.map_err(people_error)?;
-        if let ReviewResult::WithoutConsent { gap, .. } = result {
-            return Err(ApiError::consent_gap(gap));
-        }
-        Ok(result_response(&id, result))
+        let fetched = if review.kind == ReviewKind::Appeal {
+            desk.hand_out.fetch_appealed(&caller.tenant, audit, &caller.holder).await
+        } else {
+            desk.hand_out.fetch_reply(&caller.tenant, audit, &caller.holder).await
+        };
+        result_or_gap(&id, fetched.map_err(people_error)?)
     };
     respond(found.await)
+}
+
+/// What was fetched, or that somebody's consent does not cover it any more.
+pub(super) fn result_or_gap(id: &str, result: ReviewResult) -> Result<Response, ApiError> {
+    match result {
+        ReviewResult::WithoutConsent { gap, .. } => Err(ApiError::consent_gap(gap)),
+        result => Ok(result_response(id, result)),
+    }
 }
 
 fn result_response(id: &str, result: ReviewResult) -> Response {
@@ -224,11 +268,20 @@ async fn view_with_words(
     let archive = &*desk.engine.archive;
     let words = held_words(archive, &desk.caller.tenant, audit).await.map_err(people_error)?;
     desk.engine.note_transcript_read(&desk.caller.tenant, &desk.caller.holder, audit);
+    let appeal = desk.people.appeal_in_review(&desk.caller.tenant, &record.id).await;
+    let appeal = appeal.map_err(people_error)?;
+    shown["appeal"] = appeal.map_or(Value::Null, |one| json!(AppealView::for_person(&one)));
     let now_ms = desk.engine.clock.now_ms();
     shown["words"] = words.map_or(Value::Null, |words| {
         let reply = words.reply.as_ref();
         let reply = reply.and_then(|text| text.open_for_claimant(&record.review, decider, now_ms));
-        json!({"request": words.request, "reply": reply, "edited": record.review.edited})
+        json!({
+            "request": words.request,
+            "reply": reply,
+            "edited": record.review.edited,
+            "votes": words.votes,
+            "crisis": words.crisis,
+        })
     });
     Ok(shown)
 }
