@@ -49,6 +49,9 @@ async fn a_person_reads_why_appeals_and_gets_the_corrected_reply() {
     assert_eq!((&appeal["status"], &appeal["words"]), (&json!("filed"), &Value::Null));
     let review = appeal["review_id"].as_str().unwrap();
     let upheld = json!({"ruling": "uphold", "words": ANSWER, "text": CORRECTED});
+    let path = format!("/v1/reviews/{review}");
+    let seen = office.ask(&office.bo, "GET", &path, &Value::Null).await.json();
+    assert_eq!(seen["assigned_to"], office.bo.id(), "never given to who decided first");
     let first = office.decide(&office.aki, review, upheld.clone()).await;
     assert_eq!(first.status, 403, "who decided first does not rule: {}", first.body);
     let vetoed = json!({"ruling": "uphold", "words": ANSWER, "text": VILE});
@@ -80,6 +83,8 @@ async fn a_person_reads_why_appeals_and_gets_the_corrected_reply() {
     let correction = &decision.json()["appeal"]["correction"];
     assert_eq!(correction["corrected_response"], CORRECTED);
     assert_eq!(correction["original_response"], "", "people rejected it, so it stays closed");
+    let kept = office.ask(&owner, "GET", &format!("/v1/subjects/{PERSON}"), &Value::Null).await;
+    assert!(kept.body.contains("夕飯のことを聞いただけです"), "an export has what they wrote");
     let estimates = office.ask(&owner, "GET", "/v1/appeals/estimates", &Value::Null).await.json();
     let alarms = &estimates["false_alarms"];
     assert_eq!((&alarms["wrong"], &alarms["ruled"]), (&json!(1), &json!(1)), "{estimates}");

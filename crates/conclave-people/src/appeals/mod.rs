@@ -22,7 +22,7 @@ use crate::records::{key, read};
 use crate::reviews::{GuardedHandOut, ReviewStanding};
 use conclave_core::{AuditId, Outcome, TenantId};
 use conclave_govern::{Appeal, AppealedReply, Review};
-use conclave_ports::{Record, RecordKind, StoredDecision};
+use conclave_ports::{Record, RecordKind, Records, StoredDecision};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use thiserror::Error;
@@ -171,8 +171,7 @@ impl People {
         tenant: &TenantId,
         audit: AuditId,
     ) -> Result<Option<AppealRecord>, PeopleError> {
-        let found = self.find_appeal(tenant, &appeal_id(audit)).await?;
-        Ok(found.map(|stored| stored.record))
+        stored_appeal(&*self.records, tenant, audit).await
     }
 
     pub(super) async fn find_appeal(
@@ -187,6 +186,17 @@ impl People {
         let record = AppealRecord { id: id.to_owned(), appeal: read(&stored)? };
         Ok(Some(StoredAppeal { stored, record }))
     }
+}
+
+/// The appeal against a decision, from the records of a house that need not run.
+pub(crate) async fn stored_appeal(
+    records: &dyn Records,
+    tenant: &TenantId,
+    audit: AuditId,
+) -> Result<Option<AppealRecord>, PeopleError> {
+    let id = appeal_id(audit);
+    let found = records.get(key(RecordKind::Appeal, tenant, &id)).await?;
+    found.map(|stored| Ok(AppealRecord { appeal: read(&stored)?, id })).transpose()
 }
 
 /// An appeal with the record it was read from.

@@ -3,6 +3,7 @@
 //! **Invariant:** memory does not grow with what is exported: it comes page by page.
 
 use super::view::decision_view;
+use crate::appeals::{AppealView, stored_appeal};
 use crate::people::People;
 use crate::reviews::{DecisionReader, review_standing};
 use conclave_core::{AuditId, TenantId};
@@ -10,7 +11,7 @@ use conclave_ledger::{Body, Draft, Kind, Value, tenant_number};
 use conclave_ports::{
     Archive, ArchiveError, DecisionFilter, Ledger, Records, Stamp, StoredDecision, pseudonym,
 };
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 /// How many decisions are read together.
 const PAGE: u32 = 50;
@@ -71,7 +72,16 @@ pub async fn export_page(
         let Some(stored) = stored else { continue };
         let standing = review_standing(records, tenant, &stored).await;
         let standing = standing.map_err(|error| ArchiveError(error.to_string()))?;
-        page.decisions.push(decision_view(&stored, DecisionReader::Words, standing));
+        let mut view = decision_view(&stored, DecisionReader::Words, standing);
+        let appeal = stored_appeal(records, tenant, row.id).await;
+        let appeal = appeal.map_err(|error| ArchiveError(error.to_string()))?;
+        if let Some(filed) = appeal {
+            // What the person wrote and was answered, the corrected reply among it.
+            view["appeal"] = json!(AppealView::for_person(&filed));
+            view["appeal"]["corrected_reply"] =
+                json!(filed.appeal.ruling.and_then(|ruling| ruling.corrected));
+        }
+        page.decisions.push(view);
     }
     Ok(page)
 }

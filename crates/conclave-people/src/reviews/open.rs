@@ -10,10 +10,11 @@ use conclave_core::AuditId;
 use conclave_govern::{NewReview, Review, ReviewKind, community_id};
 use conclave_ledger::{Kind, Value as Public};
 use conclave_ports::{
-    Announcement, EventKind, Record, RecordChange, RecordKind, RecordQuery, RecordsError, review_id,
+    Announcement, EventKind, GovernError, Record, RecordChange, RecordKind, RecordQuery,
+    RecordsError, review_id,
 };
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How many reviews of a queue are counted to find who has least to do.
 const LOAD_COUNTED_MAX: u32 = 1_000;
@@ -84,16 +85,14 @@ impl People {
         new: &NewReview,
         excluded: &[String],
     ) -> Result<Option<String>, PeopleError> {
-        let mut able: Vec<String> = match &new.community {
+        let able: Vec<String> = match &new.community {
             Some(community) => {
                 let elders = self.elders(&new.tenant, community).await?;
-                elders.into_iter().map(|elder| elder.person).collect()
+                let able = elders.into_iter().map(|elder| elder.person);
+                able.filter(|person| !excluded.contains(person)).collect()
             }
-            None => self.able_reviewers(new).await,
+            None => self.able_reviewers(new, excluded).await,
         };
-        // An account is known by its holder here, and decides by its person's name.
-        let name = |holder: &str| holder.strip_prefix("person:").map(str::to_owned);
-        able.retain(|one| !excluded.iter().any(|no| no == one || name(one).as_ref() == Some(no)));
         if able.is_empty() {
             return Ok(None);
         }
@@ -111,14 +110,27 @@ impl People {
 
     /// The reviewers who may decide this; nobody decides what came from their own key. Whom it is given
     /// to is a help: where nobody can say, any of them may claim it.
-    async fn able_reviewers(&self, new: &NewReview) -> Vec<String> {
+    async fn able_reviewers(&self, new: &NewReview, excluded: &[String]) -> Vec<String> {
         let Some(staff) = &self.staff else { return Vec::new() };
-        let mut known = staff.reviewers(&new.tenant).await.unwrap_or_else(|error| {
+        let listed = async {
+            let mut known = staff.reviewers(&new.tenant).await?;
+            if !excluded.is_empty() {
+                // A key is known by its id here, and whose it is by its person's name.
+                let deciders = staff.deciders(&new.tenant).await?;
+                let free = deciders.into_iter().filter(|one| {
+                    let is_named = one.person.as_ref().is_some_and(|name| !excluded.contains(name));
+                    is_named && !excluded.contains(&one.holder)
+                });
+                let free: HashSet<_> = free.map(|one| one.holder).collect();
+                known.retain(|holder| free.contains(holder));
+            }
+            known.retain(|holder| new.author.as_deref() != Some(holder.as_str()));
+            Ok::<_, GovernError>(known)
+        };
+        listed.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "reviewers could not be listed: a review is given to nobody");
             Vec::new()
-        });
-        known.retain(|holder| new.author.as_deref() != Some(holder.as_str()));
-        known
+        })
     }
 
     /// A change of a review, and what webhooks are told of it.

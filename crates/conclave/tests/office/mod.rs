@@ -16,6 +16,13 @@ pub const PERSON: &str = "hanako";
 /// A key, or a person's token.
 pub struct Pass(pub String);
 
+impl Pass {
+    /// The public part of a key.
+    pub fn id(&self) -> &str {
+        self.0.split('_').nth(2).unwrap()
+    }
+}
+
 pub struct Office {
     pub house: House,
     pub app: Pass,
