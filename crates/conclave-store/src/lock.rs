@@ -71,7 +71,7 @@ pub struct DirLock {
     /// What was written into the file. Where two machines share a directory and not the kernel's locks,
     /// the second writes something else over it.
     written: String,
-    _locked: File,
+    locked: File,
 }
 
 impl DirLock {
@@ -105,8 +105,17 @@ impl DirLock {
             file,
             file_id: FileId::of(&file_found),
             written,
-            _locked: locked,
+            locked,
         })
+    }
+
+    /// Gives the directory free, also where parts of a store that was closed still hold this.
+    pub(crate) fn release(&self) {
+        for held in [&self.file, &self.locked] {
+            if let Err(error) = flock(held, FlockOperation::Unlock) {
+                tracing::warn!(%error, "the lock of the data directory goes with the process");
+            }
+        }
     }
 
     /// Why the directory is not ours any more, for whoever is about to change something in it.

@@ -427,11 +427,16 @@ impl Store {
         self.archive.close_idle();
         join("drainer", running.drainer.take());
         drop(running.fallback.take());
-        let lock = running.lock.take();
+        let Some(lock) = running.lock.take() else { return };
         // A directory that is somebody else's is left alone.
-        if lock.is_none() || self.ledger.progress.overtaken().is_some() {
-            return;
+        if self.ledger.progress.overtaken().is_none() {
+            self.note_the_last(is_drained);
         }
+        lock.release();
+    }
+
+    /// Writes down what is known at the end, while the directory is still held.
+    fn note_the_last(&self, is_drained: bool) {
         // What came in since the last tick gets its checkpoint now, so that its receipts exist.
         if self.desk.publish().is_err() {
             tracing::warn!("the last entries have no checkpoint yet");
