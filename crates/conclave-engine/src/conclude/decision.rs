@@ -159,7 +159,7 @@ impl Delivered {
         for piece in pieces.as_array()? {
             match piece["bytes"].as_array() {
                 Some(bytes) => {
-                    text.extend(bytes.iter().filter_map(|byte| u8::try_from(byte.as_u64()?).ok()))
+                    text.extend(bytes.iter().filter_map(|byte| u8::try_from(byte.as_u64()?).ok()));
                 }
                 None => text.extend_from_slice(piece["token"].as_str()?.as_bytes()),
             }

@@ -41,7 +41,7 @@ impl ChatRequest {
     pub(crate) fn parse(document: Value) -> Result<Self, ApiError> {
         let mut body = json_object(document)?;
         let model = model_field(&body)?;
-        let conversation = read_conversation(body.get_mut("messages"))?;
+        let conversation = read_conversation(&mut body)?;
         let stream = flag_field(&body, "stream")?;
         let include_usage = read_include_usage(&body)?;
         let structured = wants_json(body.get("response_format"));
@@ -95,16 +95,13 @@ pub(crate) fn read_choices(body: &Map<String, Value>) -> Result<u8, ApiError> {
 
 /// The messages of a chat request as they are judged. Files that are text are opened in them, so that what is
 /// judged is what is passed on.
-pub(crate) fn read_conversation(messages: Option<&mut Value>) -> Result<Arc<[Message]>, ApiError> {
-    let list = match messages {
-        Some(Value::Array(list)) if !list.is_empty() => list,
-        Some(Value::Array(_)) => {
-            return Err(ApiError::invalid("messages", "must hold at least one message"));
-        }
-        _ => {
-            return Err(ApiError::invalid("messages", "must be an array of messages"));
-        }
+pub(crate) fn read_conversation(body: &mut Map<String, Value>) -> Result<Arc<[Message]>, ApiError> {
+    let Some(Value::Array(list)) = body.get_mut("messages") else {
+        return Err(ApiError::invalid("messages", "must be an array of messages"));
     };
+    if list.is_empty() {
+        return Err(ApiError::invalid("messages", "must hold at least one message"));
+    }
     if list.len() > MESSAGES_MAX {
         let message = format!("must hold at most {MESSAGES_MAX} messages");
         return Err(ApiError::invalid("messages", message));

@@ -46,7 +46,7 @@ pub(crate) fn parse_completion(document: Value) -> Result<CompletionRequest, Api
     body.insert("messages".into(), json!([{"role": "user", "content": prompt}]));
     let inquiry = Inquiry {
         model,
-        conversation: read_conversation(body.get_mut("messages"))?,
+        conversation: read_conversation(&mut body)?,
         stream,
         choices,
         metadata,

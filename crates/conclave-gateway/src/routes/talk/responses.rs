@@ -140,11 +140,11 @@ async fn record_deletion(
         Ok(_) => Ok(()),
         // Somebody else has just deleted it.
         Err(RecordsError::Conflict) => Err(unknown_response()),
-        Err(error) => Err(records_error(error)),
+        Err(error) => Err(records_error(&error)),
     }
 }
 
-fn records_error(error: RecordsError) -> ApiError {
+fn records_error(error: &RecordsError) -> ApiError {
     tracing::error!(%error, "whether a response was deleted cannot be read or kept");
     ApiError::archive_unavailable()
 }
@@ -238,7 +238,11 @@ async fn find_response(
     let audit = audit.ok_or_else(unknown_response)?;
     // Where no records are kept, nothing was deleted.
     if let Some(records) = gateway.records()
-        && records.get(deletion_of(tenant, audit)).await.map_err(records_error)?.is_some()
+        && records
+            .get(deletion_of(tenant, audit))
+            .await
+            .map_err(|error| records_error(&error))?
+            .is_some()
     {
         return Err(unknown_response());
     }

@@ -78,7 +78,7 @@ pub(crate) fn parse_messages(document: Value, betas: &[String]) -> Result<Inquir
     keep_stream(&mut body, stream);
     Ok(Inquiry {
         model,
-        conversation: read_conversation(body.get_mut("messages"))?,
+        conversation: read_conversation(&mut body)?,
         stream,
         choices: 1,
         structured: wants_json(body.get("response_format")),

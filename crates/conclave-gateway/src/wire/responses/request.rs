@@ -115,7 +115,7 @@ impl ResponsesRequest {
         let kept = self.store.then(|| json!({"messages": said, "echo": echo}));
         let inquiry = Inquiry {
             model,
-            conversation: read_conversation(body.get_mut("messages"))?,
+            conversation: read_conversation(&mut body)?,
             stream,
             choices: 1,
             structured: wants_json(body.get("response_format")),
