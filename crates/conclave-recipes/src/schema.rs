@@ -340,15 +340,15 @@ mod tests {
             (
                 json!({"themes": [{"theme": "", "count": 1.5}]}),
                 vec![
-                    "themes[0].count must be of type integer",
                     "themes[0].theme must have at least 1 characters",
+                    "themes[0].count must be of type integer",
                 ],
             ),
             (
                 json!({"themes": [{"theme": "a", "count": 10}], "mood": "odd"}),
                 vec![
-                    "mood must be one of \"calm\", \"tense\"",
                     "themes[0].count must be at most 9",
+                    "mood must be one of \"calm\", \"tense\"",
                 ],
             ),
             (json!({"themes": [{"theme": "a"}], "x<y": 1}), vec!["x?y is not known here"]),

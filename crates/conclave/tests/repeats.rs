@@ -184,7 +184,7 @@ async fn trouble_of_ours_is_not_kept() {
     let answers = std::sync::atomic::AtomicU32::new(0);
     let mock = MockModel::start(move |_| {
         if answers.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 {
-            Behaviour::Status(400, "no".into())
+            Behaviour::Status(401, "no".into())
         } else {
             Behaviour::Reply("That sounds like a long day.".into())
         }

@@ -246,7 +246,7 @@ pub mod tests {
         assert_eq!(row.judged(), "a\nb");
         let action = r#""action","tool":{"name":"find","arguments":{"place":"station"}},"#;
         let row = altered(r#""prompt","#, action).unwrap();
-        assert_eq!(row.judged(), r#"{"arguments":{"place":"station"},"name":"find"}"#);
+        assert_eq!(row.judged(), r#"{"name":"find","arguments":{"place":"station"}}"#);
         let row = altered(r#""prompt","#, r#""response","response":"There.","#).unwrap();
         assert_eq!((row.text.as_str(), row.judged()), ("Where?", "There."));
     }

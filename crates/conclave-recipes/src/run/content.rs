@@ -180,7 +180,7 @@ mod tests {
     fn names_of_things_are_no_words_and_stay() {
         let mut value =
             json!({"transcript_id": "t-1", "text": "one", "list": ["two", {"id": "x"}]});
-        assert_eq!(texts(&value), ["two", "one"]);
+        assert_eq!(texts(&value), ["one", "two"]);
         change_texts(&mut value, &mut |text| text.make_ascii_uppercase());
         assert_eq!(
             value,

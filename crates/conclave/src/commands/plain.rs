@@ -152,8 +152,8 @@ mod tests {
         let mut lines = String::new();
         write_fields(&mut lines, &object, 0);
         let wanted = "approvals_needed: 2\nclaim:\n  token: 7\nfour_eyes: yes\nissues: a, b\n\
-                      rulings:\n  - by: Ana\n    notes: no\n  - by: Ben\n\
-                      until: 1970-01-01 00:00 UTC\nwords:\n  first\n  second \n";
+                      until: 1970-01-01 00:00 UTC\n\
+                      rulings:\n  - by: Ana\n    notes: no\n  - by: Ben\nwords:\n  first\n  second \n";
         assert_eq!(lines, wanted);
     }
 }

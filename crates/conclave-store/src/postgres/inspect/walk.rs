@@ -243,7 +243,9 @@ impl<'w, 'a> Walk<'w, 'a> {
         let rows = self.delivery_rows(&deliveries)?;
         for (seq, audit, expected) in &deliveries {
             // A later delivery of the same decision takes the place of an earlier one.
-            let same = rows.get(audit).is_some_and(|(at, stored)| {
+            // Whether it may be without its decision is for the log to say; a row that was taken away is missed
+            // when its decision is compared.
+            let same = rows.get(audit).is_none_or(|(at, stored)| {
                 at.is_some_and(|at| at > *seq)
                     || (*at == Some(*seq) && stored.as_ref() == Some(expected))
             });
